@@ -214,7 +214,7 @@ async fn insert(writer: &Arc<Shared>, document: Unaddressed) -> Result<Receipt, 
         };
         match fault::of(&error) {
             Fault::Document => {
-                writer.refused(1);
+                writer.count_rejected(1);
                 failed.push(FailedAttempt::new(name, id, error));
                 return Err(LocalWriteError::Rejected { attempts: failed });
             }
@@ -223,13 +223,13 @@ async fn insert(writer: &Arc<Shared>, document: Unaddressed) -> Result<Receipt, 
                 failed.push(FailedAttempt::new(name, id, error));
             }
             Fault::Unknown => {
-                writer.rejected(ticket, std::iter::once(error.outcome()));
+                writer.count_failed(ticket, std::iter::once(error.outcome()));
                 failed.push(FailedAttempt::new(name, id, error));
             }
         }
     }
     if fault::is_rejected_by_all(&failed) {
-        writer.refused(1);
+        writer.count_rejected(1);
         return Err(LocalWriteError::Rejected { attempts: failed });
     }
     writer.all_down(1);

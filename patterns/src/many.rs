@@ -139,7 +139,7 @@ impl UpdateMany {
             return Err(Error::invalid_argument(format!(
                 "this update_many cannot be sent again safely, it is {verdict}; find the documents and \
                  write a bulk_write of update_one by _id, which the server recognises when it is sent \
-                 again, or count with patterns::counter, or use a transaction"
+                 again, or count with steadfast_patterns::counter, or use a transaction"
             )));
         }
         let mut retry = RetryState::begin(self.retries, options.timeout, self.collection.timeout());

@@ -1,35 +1,35 @@
-//! Where a server is found: a host and port, or a Unix domain socket.
+//! Server addresses: a host and port, or a Unix domain socket.
 
 use std::{fmt, net::Ipv6Addr, path::PathBuf, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The port a MongoDB server listens on unless told otherwise.
+/// Default port of a MongoDB server.
 pub const DEFAULT_PORT: u16 = 27017;
 
-/// The address of one MongoDB server.
+/// Address of a MongoDB server.
 ///
-/// Two TCP addresses are equal when host (without regard to case: hosts are stored in lower case by
-/// [`ServerAddress::parse`]) and effective port are.
+/// TCP addresses are equal if their hosts and effective ports are. Hosts compare without regard to
+/// letter case: [`ServerAddress::parse`] stores them in lower case.
 #[derive(Clone, Debug, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[non_exhaustive]
 pub enum ServerAddress {
-    /// A host and port.
+    /// Host name or IP address, and port.
     Tcp {
         /// Host name, IPv4 address, or IPv6 address without brackets.
         host: String,
-        /// The port; 27017 if none is given.
+        /// Port. Defaults to 27017.
         port: Option<u16>,
     },
     /// A Unix domain socket.
     Unix {
-        /// The path of the socket.
+        /// Path of the socket.
         path: PathBuf,
     },
 }
 
-/// Why a text is not a server's address.
+/// Error for a text that is not a server address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid server address \"{text}\": {reason}")]
 pub struct InvalidAddress {
@@ -38,7 +38,11 @@ pub struct InvalidAddress {
 }
 
 impl ServerAddress {
-    /// Reads `host`, `host:port`, `[ipv6]`, `[ipv6]:port` or a path that ends in `.sock`.
+    /// Parses `host`, `host:port`, `[ipv6]`, `[ipv6]:port` or a path that ends in `.sock`.
+    ///
+    /// # Errors
+    ///
+    /// An error that quotes the text and names its fault.
     pub fn parse(text: impl AsRef<str>) -> Result<Self, InvalidAddress> {
         let text = text.as_ref();
         let fail = |reason| InvalidAddress { text: text.to_owned(), reason };
@@ -50,7 +54,7 @@ impl ServerAddress {
         }
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, after) = rest.split_once(']').ok_or_else(|| fail("a '[' has no ']'"))?;
-            host.parse::<Ipv6Addr>().map_err(|_| fail("what is in brackets is no IPv6 address"))?;
+            host.parse::<Ipv6Addr>().map_err(|_| fail("the brackets contain no IPv6 address"))?;
             match after.strip_prefix(':') {
                 Some(port) => (host, Some(port)),
                 None if after.is_empty() => (host, None),
@@ -59,7 +63,7 @@ impl ServerAddress {
         } else {
             match text.split_once(':') {
                 Some((_, port)) if port.contains(':') => {
-                    return Err(fail("more than one ':' (an IPv6 address stands in brackets)"));
+                    return Err(fail("more than one ':'; write an IPv6 address in brackets"));
                 }
                 Some((host, port)) => (host, Some(port)),
                 None => (text, None),
@@ -69,18 +73,18 @@ impl ServerAddress {
             return Err(fail("the host is empty"));
         }
         if host.contains(char::is_whitespace) || host.contains('/') {
-            return Err(fail("a host contains neither spaces nor slashes"));
+            return Err(fail("a host must not contain spaces or slashes"));
         }
         let port = port
             .map(|port| match port.parse::<u16>() {
                 Ok(port) if port != 0 && !port_has_sign(text) => Ok(port),
-                _ => Err(fail("the port is not a number from 1 to 65535")),
+                _ => Err(fail("the port must be a number from 1 to 65535")),
             })
             .transpose()?;
         Ok(Self::Tcp { host: host.to_ascii_lowercase(), port })
     }
 
-    /// The host's name, or the socket's path.
+    /// Returns the host name, or the path of the socket.
     pub fn host(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Tcp { host, .. } => host.as_str().into(),
@@ -88,7 +92,7 @@ impl ServerAddress {
         }
     }
 
-    /// The port in effect; none for a Unix domain socket.
+    /// Returns the effective port, or `None` for a Unix domain socket.
     pub fn port(&self) -> Option<u16> {
         match self {
             Self::Tcp { port, .. } => Some(port.unwrap_or(DEFAULT_PORT)),
@@ -101,7 +105,7 @@ impl ServerAddress {
     }
 }
 
-/// `u16::from_str` takes a leading plus sign, which no address has.
+/// Returns `true` if the port has a plus sign, which `u16::from_str` would accept.
 fn port_has_sign(text: &str) -> bool {
     text.rsplit(':').next().is_some_and(|port| port.starts_with('+'))
 }
@@ -181,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_form() {
+    fn parses_every_form_of_address() {
         for (text, shown) in [
             ("localhost", "localhost:27017"),
             ("LocalHost:1", "localhost:1"),
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_address() {
+    fn rejects_invalid_addresses() {
         for text in [
             "", ":1", "a:", "a:0", "a:65536", "a:+1", "a:b", "::1", "[::1", "[x]", "[::1]x", "a b",
             "a\0b",
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_port_is_the_same_as_none() {
+    fn missing_port_equals_default_port() {
         assert_eq!(ServerAddress::parse("a").unwrap(), ServerAddress::parse("A:27017").unwrap());
     }
 }

@@ -1,8 +1,8 @@
-//! The cluster time: a deployment's own clock, carried from server to server by its clients.
+//! Cluster time: the logical clock of a deployment, gossiped by its clients (`$clusterTime`).
 
 use bson::{RawDocument, RawDocumentBuf, Timestamp};
 
-/// A cluster time as a server signed it. Compared by its time alone.
+/// A `$clusterTime` document with the server's signature. Ordered by its `clusterTime` alone.
 #[derive(Clone, Debug)]
 pub struct ClusterTime {
     time: Timestamp,
@@ -10,38 +10,38 @@ pub struct ClusterTime {
 }
 
 impl ClusterTime {
-    /// Reads a `$clusterTime`; none if it has no time in it.
+    /// Parses a `$clusterTime` document. Returns `None` if it has no `clusterTime`.
     pub fn parse(document: &RawDocument) -> Option<Self> {
         let time = document.get_timestamp("clusterTime").ok()?;
         Some(Self::new(time, document))
     }
 
-    /// The same for who has read already which time it is.
+    /// Creates a cluster time from a document whose `clusterTime` is already parsed.
     pub fn new(time: Timestamp, signed: &RawDocument) -> Self {
         Self { time, signed: signed.to_owned() }
     }
 
-    /// The document to send on.
+    /// Returns the document to gossip.
     pub fn document(&self) -> &RawDocumentBuf {
         &self.signed
     }
 
-    /// The time itself.
+    /// Returns the `clusterTime` of the document.
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// Whether it is earlier than this time.
+    /// Returns `true` if it is earlier than `time`.
     pub fn is_before(&self, time: Timestamp) -> bool {
         order(self.time) < order(time)
     }
 
-    /// Whether it is later than the other, if there is another.
+    /// Returns `true` if it is later than `other`, or if there is no other.
     pub fn is_after(&self, other: Option<&Self>) -> bool {
         other.is_none_or(|other| order(self.time) > order(other.time))
     }
 
-    /// The later of two.
+    /// Returns the later of two cluster times.
     pub fn later<'a>(one: Option<&'a Self>, other: Option<&'a Self>) -> Option<&'a Self> {
         match (one, other) {
             (Some(one), Some(other)) => Some(if other.is_after(Some(one)) { other } else { one }),
@@ -54,7 +54,7 @@ fn order(time: Timestamp) -> (u32, u32) {
     (time.time, time.increment)
 }
 
-/// The later of two operation times.
+/// Returns the later of two operation times.
 pub fn later_timestamp(one: Option<Timestamp>, other: Timestamp) -> Timestamp {
     match one {
         Some(one) if order(one) >= order(other) => one,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_time_wins_by_seconds_first() {
+    fn later_cluster_time_wins_by_seconds_first() {
         let (early, late) = (at(1, 9), at(2, 0));
         assert_eq!(ClusterTime::later(Some(&early), Some(&late)).unwrap().time(), late.time());
         assert_eq!(ClusterTime::later(Some(&late), Some(&early)).unwrap().time(), late.time());
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_time_is_no_cluster_time() {
+    fn document_without_cluster_time_is_rejected() {
         assert!(ClusterTime::parse(&rawdoc! { "clusterTime": 1 }).is_none());
         assert!(ClusterTime::parse(&rawdoc! {}).is_none());
     }
 
     #[test]
-    fn operation_times_only_advance() {
+    fn operation_time_only_advances() {
         let (early, late) = (at(1, 2).time(), at(1, 3).time());
         assert_eq!(later_timestamp(None, early), early);
         assert_eq!(later_timestamp(Some(late), early), late);

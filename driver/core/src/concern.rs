@@ -1,13 +1,14 @@
-//! How durable a read's data or a write must be: read concern and write concern.
+//! Read concern and write concern.
 //!
-//! Their serde form is what a server expects under `readConcern` and `writeConcern`.
+//! They serialize to the documents of the command fields `readConcern` and `writeConcern`.
 
 use std::time::Duration;
 
 use bson::{Document, doc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Which data a read may return.
+/// [Read concern](https://www.mongodb.com/docs/manual/reference/read-concern/): consistency and
+/// isolation of the data that a read returns (`readConcern`).
 ///
 /// ```
 /// use steadfast_core::concern::ReadConcern;
@@ -17,60 +18,63 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadConcern {
-    /// The level.
+    /// Level of the read concern (`level`).
     pub level: ReadConcernLevel,
 }
 
-/// The levels of a [`ReadConcern`].
+/// Level of a [`ReadConcern`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadConcernLevel {
-    /// The server's most recent data, which may yet be rolled back.
+    /// `local`: the most recent data of the member, which can be rolled back. The server's default
+    /// for reads.
     Local,
-    /// Data that a majority of the replica set has acknowledged.
+    /// `majority`: data acknowledged by a majority of the replica set.
     Majority,
-    /// Reflects every majority-acknowledged write that ended before the read began.
+    /// `linearizable`: all majority-acknowledged writes that completed before the read started.
     Linearizable,
-    /// Like local, but a sharded cluster may also return orphaned documents.
+    /// `available`: like `local`, but a sharded cluster can also return orphaned documents.
     Available,
-    /// Data of one point in time.
+    /// `snapshot`: majority-acknowledged data of a single point in time.
     Snapshot,
-    /// A level this driver has no name for; sent as it is.
+    /// Any other level, sent unchanged.
     Custom(String),
 }
 
 impl ReadConcern {
-    /// Data that a majority of the replica set has acknowledged.
+    /// Creates the read concern `majority`: data acknowledged by a majority of the replica set.
     pub fn majority() -> Self {
         ReadConcernLevel::Majority.into()
     }
 
-    /// The server's most recent data.
+    /// Creates the read concern `local`: the most recent data of the member.
     pub fn local() -> Self {
         ReadConcernLevel::Local.into()
     }
 
-    /// Reflects every majority-acknowledged write that ended before the read began.
+    /// Creates the read concern `linearizable`: all majority-acknowledged writes that completed
+    /// before the read started.
     pub fn linearizable() -> Self {
         ReadConcernLevel::Linearizable.into()
     }
 
-    /// Whatever is available fastest.
+    /// Creates the read concern `available`: the lowest latency in a sharded cluster, with possible
+    /// orphaned documents.
     pub fn available() -> Self {
         ReadConcernLevel::Available.into()
     }
 
-    /// Data of one point in time.
+    /// Creates the read concern `snapshot`: majority-acknowledged data of a single point in time.
     pub fn snapshot() -> Self {
         ReadConcernLevel::Snapshot.into()
     }
 
-    /// A level by its name.
+    /// Creates a read concern from the name of its level.
     pub fn custom(level: impl AsRef<str>) -> Self {
         ReadConcernLevel::from(level.as_ref()).into()
     }
 
-    /// The document that goes into a command.
+    /// Returns the document of the command field `readConcern`.
     pub fn to_document(&self) -> Document {
         doc! { "level": self.level.as_str() }
     }
@@ -83,7 +87,7 @@ impl From<ReadConcernLevel> for ReadConcern {
 }
 
 impl ReadConcernLevel {
-    /// The level's name on the wire.
+    /// Returns the name used in commands and connection strings.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Local => "local",
@@ -121,7 +125,8 @@ impl<'de> Deserialize<'de> for ReadConcernLevel {
     }
 }
 
-/// When a write counts as done.
+/// [Write concern](https://www.mongodb.com/docs/manual/reference/write-concern/): acknowledgment
+/// that a write requires (`writeConcern`).
 ///
 /// ```
 /// use std::time::Duration;
@@ -133,10 +138,12 @@ impl<'de> Deserialize<'de> for ReadConcernLevel {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WriteConcern {
-    /// Which members must have it; the server's default if not given.
+    /// Members that must acknowledge the write (`w`). Defaults to none: the server's default
+    /// applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub w: Option<Acknowledgment>,
-    /// How long the server waits for them. Running out does not undo the write.
+    /// Time-out of the server's wait for acknowledgment (`wtimeout`). Defaults to none. A write
+    /// that times out is not undone.
     #[serde(
         default,
         rename = "wtimeout",
@@ -146,84 +153,90 @@ pub struct WriteConcern {
         deserialize_with = "read_millis"
     )]
     pub w_timeout: Option<Duration>,
-    /// Whether it must be in the on-disk journal, too.
+    /// Requires the write to be in the on-disk journal (`j`). Defaults to none: the server's
+    /// default applies.
     #[serde(default, rename = "j", alias = "journal", skip_serializing_if = "Option::is_none")]
     pub journal: Option<bool>,
 }
 
-/// Which members must have a write before it counts as done.
+/// Members that must acknowledge a write (`w`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Acknowledgment {
-    /// That many members; with none, the server does not even answer.
+    /// Number of members. With 0, the write is unacknowledged: the server sends no reply.
     Nodes(u32),
-    /// A majority of the voting members.
+    /// Majority of the voting, data-bearing members (`majority`).
     Majority,
-    /// A mode that the replica set's configuration defines.
+    /// Custom write concern of the replica set configuration (`settings.getLastErrorModes`).
     Custom(String),
 }
 
-/// Why a write concern cannot be what was asked for.
+/// Error of an invalid write concern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidWriteConcern {
-    /// Nobody waits for an answer that would report on the journal.
-    #[error("a write concern of w: 0 cannot ask for journaling (j: true)")]
+    /// `w: 0` with `j: true`: an unacknowledged write cannot report on the journal.
+    #[error("write concern w: 0 cannot be combined with j: true; remove one of them")]
     UnacknowledgedJournal,
-    /// There are no negative or fractional members, nor more than an int32 can count.
-    #[error("a write concern's w must be a non-negative 32-bit integer or a mode's name")]
+    /// `w` is negative, fractional or exceeds an int32.
+    #[error("write concern w must be an integer from 0 to 2147483647 or the name of a mode")]
     InvalidW,
-    /// Longer than the server can be told.
-    #[error("a write concern's wtimeout must be a non-negative number of milliseconds")]
+    /// `wtimeout` exceeds an int64 of milliseconds, or is negative.
+    #[error("write concern wtimeout must be from 0 to 9223372036854775807 ms")]
     InvalidTimeout,
 }
 
 impl WriteConcern {
-    /// Acknowledged by that many members.
+    /// Creates a write concern that requires acknowledgment by `count` members (`w`).
     pub fn nodes(count: u32) -> Self {
         Acknowledgment::Nodes(count).into()
     }
 
-    /// Acknowledged by a majority of the voting members.
+    /// Creates the write concern `w: "majority"`.
     pub fn majority() -> Self {
         Acknowledgment::Majority.into()
     }
 
-    /// Acknowledged as a mode of the replica set's configuration says.
+    /// Creates a write concern from the name of a custom write concern (`w`).
     pub fn custom(mode: impl AsRef<str>) -> Self {
         Acknowledgment::from(mode.as_ref()).into()
     }
 
-    /// A write concern to be filled in field by field.
+    /// Returns a builder of write concerns.
     pub fn builder() -> WriteConcernBuilder {
         WriteConcernBuilder::default()
     }
 
-    /// The same with this limit on the server's waiting.
+    /// Sets the time-out of the server's wait for acknowledgment (`wtimeout`).
     #[must_use]
     pub fn with_w_timeout(mut self, timeout: Duration) -> Self {
         self.w_timeout = Some(timeout);
         self
     }
 
-    /// The same with or without waiting for the journal.
+    /// Requires the write to be in the on-disk journal if `true` (`j`).
     #[must_use]
     pub fn with_journal(mut self, journal: bool) -> Self {
         self.journal = Some(journal);
         self
     }
 
-    /// Whether the server answers at all: not with `w: 0`.
+    /// Returns `true` if the server replies to the write, and `false` for `w: 0`.
     pub fn is_acknowledged(&self) -> bool {
         self.w != Some(Acknowledgment::Nodes(0)) || self.journal == Some(true)
     }
 
-    /// Whether it says nothing, so that the server's default applies and nothing is sent.
+    /// Returns `true` if no field is set. The command then has no `writeConcern`, and the server's
+    /// default applies.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Refuses what no server could obey.
+    /// Checks that the server would accept the write concern.
+    ///
+    /// # Errors
+    ///
+    /// The first invalid field or combination.
     pub fn validate(&self) -> Result<(), InvalidWriteConcern> {
         let too_large = |count: u32| i32::try_from(count).is_err();
         match self.w {
@@ -240,7 +253,7 @@ impl WriteConcern {
         }
     }
 
-    /// The document that goes into a command.
+    /// Returns the document of the command field `writeConcern`.
     pub fn to_document(&self) -> Document {
         let mut document = Document::new();
         match &self.w {
@@ -271,33 +284,33 @@ impl From<Acknowledgment> for WriteConcern {
     }
 }
 
-/// Fills in a [`WriteConcern`].
+/// Builder of [`WriteConcern`].
 #[derive(Clone, Debug, Default)]
 pub struct WriteConcernBuilder(WriteConcern);
 
 impl WriteConcernBuilder {
-    /// Which members must have the write.
+    /// Sets the members that must acknowledge the write (`w`).
     #[must_use]
     pub fn w(mut self, w: impl Into<Option<Acknowledgment>>) -> Self {
         self.0.w = w.into();
         self
     }
 
-    /// How long the server waits for them.
+    /// Sets the time-out of the server's wait for acknowledgment (`wtimeout`).
     #[must_use]
     pub fn w_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.0.w_timeout = timeout.into();
         self
     }
 
-    /// Whether the write must be in the journal.
+    /// Requires the write to be in the on-disk journal if `true` (`j`).
     #[must_use]
     pub fn journal(mut self, journal: impl Into<Option<bool>>) -> Self {
         self.0.journal = journal.into();
         self
     }
 
-    /// The finished write concern.
+    /// Returns the write concern.
     pub fn build(self) -> WriteConcern {
         self.0
     }
@@ -350,15 +363,15 @@ impl<'de> Deserialize<'de> for Acknowledgment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum WireAcknowledgment {
             Count(i64),
             Mode(String),
         }
-        match Written::deserialize(deserializer)
+        match WireAcknowledgment::deserialize(deserializer)
             .map_err(|_| de::Error::custom(InvalidWriteConcern::InvalidW))?
         {
-            Written::Count(count) => Self::try_from(count).map_err(de::Error::custom),
-            Written::Mode(mode) => Ok(mode.into()),
+            WireAcknowledgment::Count(count) => Self::try_from(count).map_err(de::Error::custom),
+            WireAcknowledgment::Mode(mode) => Ok(mode.into()),
         }
     }
 }
@@ -393,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_concern_is_the_document_a_server_expects() {
+    fn write_concern_round_trips_as_command_document() {
         let concern = WriteConcern::builder()
             .w(Acknowledgment::from(2))
             .w_timeout(Duration::from_millis(1500))
@@ -406,14 +419,14 @@ mod tests {
     }
 
     #[test]
-    fn majority_is_a_word_and_other_words_are_modes() {
+    fn majority_is_distinguished_from_custom_write_concerns() {
         assert_eq!(WriteConcern::majority().to_document(), doc! { "w": "majority" });
         assert_eq!(WriteConcern::custom("majority"), WriteConcern::majority());
         assert_eq!(Acknowledgment::from("dc"), Acknowledgment::Custom("dc".to_owned()));
     }
 
     #[test]
-    fn unacknowledged_with_journal_is_refused() {
+    fn unacknowledged_write_with_journal_is_rejected() {
         let concern = WriteConcern::nodes(0).with_journal(true);
         assert_eq!(concern.validate(), Err(InvalidWriteConcern::UnacknowledgedJournal));
         assert!(concern.is_acknowledged());
@@ -422,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_and_oversized_numbers_are_refused() {
+    fn negative_and_oversized_numbers_are_rejected() {
         for document in [
             doc! { "w": -1 },
             doc! { "w": i64::MAX },
@@ -438,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_write_concern_says_nothing() {
+    fn empty_write_concern_has_no_fields() {
         assert!(WriteConcern::default().is_empty());
         assert!(WriteConcern::default().is_acknowledged());
         assert!(WriteConcern::default().to_document().is_empty());

@@ -1,11 +1,13 @@
-//! Connection strings: the text that says which deployment to use, as whom, and how.
+//! Connection strings.
 //!
-//! [`ConnectionString::parse`] turns the text into typed options. What cannot be is an error, what
-//! is unknown or malformed is left out with a warning, as MongoDB's connection string and URI
-//! options specifications ask. Neither errors, warnings nor `Debug` show a secret.
+//! [`ConnectionString::parse`] converts the text into typed options. As the [connection string] and
+//! [URI options] specifications require, contradictory options are errors, and unknown or malformed
+//! options are ignored with a warning. Errors, warnings and `Debug` never contain a password.
 //!
-//! A `mongodb+srv` string names no servers yet; [`ConnectionString::resolve_srv`] completes it with
-//! what DNS says.
+//! A `mongodb+srv` string contains no hosts; [`ConnectionString::resolve_srv`] adds them from DNS.
+//!
+//! [connection string]: https://www.mongodb.com/docs/manual/reference/connection-string/
+//! [URI options]: https://www.mongodb.com/docs/manual/reference/connection-string-options/
 
 mod draft;
 mod error;
@@ -31,7 +33,7 @@ use crate::{
     read_preference::ReadPreference,
 };
 
-/// What a connection string says. An option it does not mention is `None`.
+/// A parsed connection string. Options that it does not contain are `None`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,94 +48,116 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionString {
-    /// The servers, or the DNS name under which they are found.
+    /// Hosts, or the DNS name of a `mongodb+srv` string. Defaults to `localhost:27017`.
     pub host_info: HostInfo,
-    /// The DNS name that [`resolve_srv`](Self::resolve_srv) replaced by servers.
+    /// DNS name that [`resolve_srv`](Self::resolve_srv) has replaced by hosts.
     pub original_srv_hostname: Option<String>,
-    /// `appname`: what servers log the client as.
+    /// Application name, sent in the handshake and shown in server logs (`appname`). Defaults to
+    /// none.
     pub app_name: Option<String>,
-    /// `authSource` as written; where it takes effect is the credential's source.
+    /// Authentication database as written (`authSource`). The effective one is the source of
+    /// [`credential`](Self::credential).
     pub auth_source: Option<String>,
-    /// Who the client is: user name and password, `authMechanism`, `authMechanismProperties`.
+    /// Credential: user name, password, `authMechanism` and `authMechanismProperties`. Defaults to
+    /// none: the client does not authenticate.
     pub credential: Option<Credential>,
-    /// `compressors`, in order of preference.
+    /// Compressors of OP_COMPRESSED, in order of preference (`compressors`). Defaults to none.
     pub compressors: Option<Vec<Compressor>>,
-    /// `connectTimeoutMS`; zero means no limit.
+    /// Time-out for establishing a connection (`connectTimeoutMS`). Defaults to 10 seconds; zero
+    /// disables it.
     pub connect_timeout: Option<Duration>,
-    /// The database after the hosts.
+    /// Default database, after the hosts. Defaults to none.
     pub default_database: Option<String>,
-    /// What follows a dot in the database after the hosts.
+    /// Default collection, after a dot in the default database. Defaults to none.
     pub default_collection: Option<String>,
-    /// `directConnection`: use this one server, whatever it is.
+    /// Connects to the single host directly, whatever its server type (`directConnection`).
+    /// Defaults to `false`.
     pub direct_connection: Option<bool>,
-    /// `enableOverloadRetargeting`: whether a retry after overload avoids the overloaded server.
+    /// Retries after overload errors avoid the overloaded server (`enableOverloadRetargeting`).
+    /// Defaults to `true`.
     pub enable_overload_retargeting: Option<bool>,
-    /// `heartbeatFrequencyMS`: how often servers are checked.
+    /// Interval between heartbeats (`heartbeatFrequencyMS`). Defaults to 10 seconds; the minimum is
+    /// 500 ms.
     pub heartbeat_frequency: Option<Duration>,
-    /// `loadBalanced`: whether the one host is a load balancer.
+    /// The single host is a load balancer (`loadBalanced`). Defaults to `false`.
     pub load_balanced: Option<bool>,
-    /// `localThresholdMS`: how much slower than the nearest a server may be.
+    /// Size of the latency window: how much longer than that of the fastest suitable server a round
+    /// trip may take (`localThresholdMS`). Defaults to 15 ms.
     pub local_threshold: Option<Duration>,
-    /// `maxAdaptiveRetries`: how often an operation is tried again after overload.
+    /// Maximum number of retries of a command after an overload error (`maxAdaptiveRetries`).
+    /// Defaults to 5.
     pub max_adaptive_retries: Option<u32>,
-    /// `maxConnecting`: how many connections a pool establishes at once.
+    /// Maximum number of connections that a pool establishes concurrently (`maxConnecting`).
+    /// Defaults to 2.
     pub max_connecting: Option<u32>,
-    /// `maxIdleTimeMS`: how long a connection may be idle; zero means no limit.
+    /// Time after which an idle connection is closed (`maxIdleTimeMS`). Defaults to no limit; zero
+    /// means no limit.
     pub max_idle_time: Option<Duration>,
-    /// `maxPoolSize`; zero means no limit.
+    /// Maximum number of connections in a pool (`maxPoolSize`). Defaults to 100; zero means no
+    /// limit.
     pub max_pool_size: Option<u32>,
-    /// `minPoolSize`.
+    /// Minimum number of connections in a pool (`minPoolSize`). Defaults to 0.
     pub min_pool_size: Option<u32>,
-    /// `readConcernLevel`.
+    /// Read concern of the client (`readConcernLevel`). Defaults to none: the server's default
+    /// applies.
     pub read_concern: Option<ReadConcern>,
-    /// `readPreference`, `readPreferenceTags`, `maxStalenessSeconds`.
+    /// Read preference of the client (`readPreference`, `readPreferenceTags`,
+    /// `maxStalenessSeconds`). Defaults to primary.
     pub read_preference: Option<ReadPreference>,
-    /// `replicaSet`: the name that the set must have.
+    /// Required name of the replica set (`replicaSet`). Defaults to none.
     pub replica_set: Option<String>,
-    /// `retryReads`.
+    /// Retries reads after retryable errors (`retryReads`). Defaults to `true`.
     pub retry_reads: Option<bool>,
-    /// `retryWrites`.
+    /// Retries writes after retryable errors (`retryWrites`). Defaults to `true`.
     pub retry_writes: Option<bool>,
-    /// `serverMonitoringMode`.
+    /// Streaming or polling heartbeat protocol (`serverMonitoringMode`). Defaults to `auto`.
     pub server_monitoring_mode: Option<ServerMonitoringMode>,
-    /// `serverSelectionTimeoutMS`; zero means that no server is waited for.
+    /// Time-out of server selection (`serverSelectionTimeoutMS`). Defaults to 30 seconds; with
+    /// zero, server selection does not wait.
     pub server_selection_timeout: Option<Duration>,
-    /// `serverSelectionTryOnce`: for single-threaded drivers; it has no effect on this one.
+    /// Option of single-threaded drivers (`serverSelectionTryOnce`). It has no effect in this
+    /// driver.
     pub server_selection_try_once: Option<bool>,
-    /// `socketTimeoutMS`; zero means no limit.
+    /// Time-out for sending and receiving on a socket (`socketTimeoutMS`). Defaults to no limit;
+    /// zero means no limit.
     pub socket_timeout: Option<Duration>,
-    /// `proxyHost` and its companions.
+    /// SOCKS5 proxy (`proxyHost`, `proxyPort`, `proxyUsername`, `proxyPassword`). Defaults to none.
     pub socks5_proxy: Option<Socks5Proxy>,
-    /// `srvAllowedHostsSuffix`: the domain that servers found by DNS must be in, where it is not
-    /// the one that the specification derives from the DNS name.
+    /// Domain suffix that hosts from SRV records must have (`srvAllowedHostsSuffix`). Defaults to
+    /// the domain derived from the DNS name.
     pub srv_allowed_hosts_suffix: Option<String>,
-    /// `srvMaxHosts`: how many of the hosts found by DNS are used; zero means all.
+    /// Maximum number of hosts used from SRV records (`srvMaxHosts`). Defaults to zero, which means
+    /// all.
     pub srv_max_hosts: Option<u32>,
-    /// `srvServiceName`: what is asked of DNS.
+    /// Service name of the SRV query (`srvServiceName`). Defaults to `mongodb`.
     pub srv_service_name: Option<String>,
-    /// `timeoutMS`: how long an operation may take as a whole; zero means no limit.
+    /// Time-out of a whole operation, retries included (`timeoutMS`). Defaults to none; zero means
+    /// no limit.
     pub timeout: Option<Duration>,
-    /// `tls` and its companions.
+    /// TLS (`tls` and the options that begin with `tls`). Defaults to off, and to on for
+    /// `mongodb+srv`.
     pub tls: Option<Tls>,
-    /// `uuidRepresentation`.
+    /// Representation of UUIDs in BSON (`uuidRepresentation`). Defaults to none.
     pub uuid_representation: Option<UuidRepresentation>,
-    /// `waitQueueTimeoutMS`: how long a connection is waited for.
+    /// Time-out for checking out a connection (`waitQueueTimeoutMS`). Defaults to no limit.
     pub wait_queue_timeout: Option<Duration>,
-    /// `w`, `wTimeoutMS`, `journal`.
+    /// Write concern of the client (`w`, `wTimeoutMS`, `journal`). Defaults to none: the server's
+    /// default applies.
     pub write_concern: Option<WriteConcern>,
-    /// `zlibCompressionLevel`: from 0 to 9, or -1 for the default.
+    /// Compression level of zlib, 0 to 9, or -1 for zlib's default (`zlibCompressionLevel`).
+    /// Defaults to -1.
     pub zlib_compression_level: Option<i32>,
-    /// What was left out, and why.
+    /// Warnings about ignored options.
     pub warnings: Vec<String>,
 }
 
-/// Where a deployment is found.
+/// Hosts of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostInfo {
-    /// By these addresses, of which there is at least one.
+    /// Addresses of the hosts; at least one.
     HostIdentifiers(Vec<ServerAddress>),
-    /// By the SRV records of this DNS name.
+    /// DNS name with the SRV records of the hosts (`mongodb+srv`).
     DnsRecord(String),
 }
 
@@ -144,17 +168,24 @@ impl Default for HostInfo {
 }
 
 impl ConnectionString {
-    /// Reads a connection string.
+    /// Parses a connection string.
+    ///
+    /// # Errors
+    ///
+    /// An error if the text is not a connection string, or options contradict each other.
     pub fn parse(uri: impl AsRef<str>) -> Result<Self, UriError> {
-        let parts = text::Parts::split(uri.as_ref())?;
+        let parts = text::UriParts::split(uri.as_ref())?;
         let user = parts.user()?;
-        let mut draft = draft::Draft::new(parts.host_info()?, parts.default_namespace()?);
+        let mut draft = draft::UriDraft::new(parts.host_info()?, parts.default_namespace()?);
         option_table::read(parts.options, &mut draft)?;
         draft.finish(user)
     }
 
-    /// Refuses options that contradict each other. Parsing does this already; it serves those who
-    /// change options afterwards.
+    /// Checks for contradictory options. Parsing does this already; call it after changing options.
+    ///
+    /// # Errors
+    ///
+    /// The first contradiction found.
     pub fn validate(&self) -> Result<(), UriError> {
         self.validate_hosts()?;
         self.validate_load_balancing()?;
@@ -181,7 +212,7 @@ impl ConnectionString {
         }
     }
 
-    /// The rules of the load balancer specification.
+    /// Checks the rules of the load balancer specification.
     fn validate_load_balancing(&self) -> Result<(), UriError> {
         if self.load_balanced != Some(true) {
             return Ok(());
@@ -201,7 +232,7 @@ impl ConnectionString {
         Ok(())
     }
 
-    /// The rules of the initial DNS seedlist discovery specification.
+    /// Checks the rules of the initial DNS seedlist discovery specification.
     fn validate_srv(&self) -> Result<(), UriError> {
         if self.limits_srv_hosts() && self.replica_set.is_some() {
             return Err(UriError::conflict("srvMaxHosts", "replicaSet"));
@@ -212,7 +243,7 @@ impl ConnectionString {
             (self.srv_allowed_hosts_suffix.is_some(), "srvAllowedHostsSuffix"),
         ] {
             if given && !self.is_srv() {
-                return Err(UriError::conflict(name, "any scheme but mongodb+srv"));
+                return Err(UriError::conflict(name, "the scheme mongodb://; use mongodb+srv://"));
             }
         }
         Ok(())

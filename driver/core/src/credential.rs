@@ -1,7 +1,7 @@
-//! Who a client is: user name, password, mechanism, and the rules each mechanism has for them.
+//! Credentials: user name, password, authentication mechanism, and the rules of each mechanism.
 //!
-//! A credential never shows its password or its mechanism's properties in `Debug`, and wipes the
-//! password from memory when dropped.
+//! `Debug` shows neither the password nor the mechanism properties. The password is erased from
+//! memory on drop.
 
 use std::{fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ use bson::Document;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use zeroize::Zeroize;
 
-/// The database that stands for users kept outside of the deployment.
+/// Authentication database of users that are managed outside of the deployment.
 pub const EXTERNAL: &str = "$external";
 
 const SERVICE_NAME: &str = "SERVICE_NAME";
@@ -20,7 +20,8 @@ const AWS_SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
 const ENVIRONMENT: &str = "ENVIRONMENT";
 const TOKEN_RESOURCE: &str = "TOKEN_RESOURCE";
 
-/// What a client authenticates with.
+/// Credential of a client. See [authentication
+/// mechanisms](https://www.mongodb.com/docs/manual/core/authentication/).
 ///
 /// ```
 /// use steadfast_core::credential::Credential;
@@ -35,98 +36,99 @@ const TOKEN_RESOURCE: &str = "TOKEN_RESOURCE";
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Credential {
-    /// The user's name; some mechanisms find it out for themselves.
+    /// User name. Optional for mechanisms that determine it themselves.
     pub username: Option<String>,
-    /// The database that knows the user.
+    /// Authentication database (`authSource`). The default depends on the mechanism.
     pub source: Option<String>,
-    /// The password.
+    /// Password.
     pub password: Option<String>,
-    /// The mechanism; negotiated with the server if not given.
+    /// Authentication mechanism (`authMechanism`). Defaults to SCRAM-SHA-256 or SCRAM-SHA-1,
+    /// negotiated with the server.
     pub mechanism: Option<AuthMechanism>,
-    /// What else the mechanism needs.
+    /// Additional properties of the mechanism (`authMechanismProperties`).
     pub mechanism_properties: Option<Document>,
 }
 
-/// The ways to authenticate.
+/// Authentication mechanism (`authMechanism`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AuthMechanism {
-    /// Challenge and response with SHA-1.
+    /// SCRAM with SHA-1 (`SCRAM-SHA-1`).
     ScramSha1,
-    /// Challenge and response with SHA-256.
+    /// SCRAM with SHA-256 (`SCRAM-SHA-256`).
     ScramSha256,
-    /// The client certificate of the TLS connection.
+    /// X.509 client certificate of the TLS connection (`MONGODB-X509`).
     MongoDbX509,
-    /// The password in clear, for LDAP; only sensible over TLS.
+    /// Password in clear text, for LDAP (`PLAIN`). Use it over TLS only.
     Plain,
-    /// Kerberos.
+    /// Kerberos (`GSSAPI`).
     Gssapi,
-    /// AWS access keys.
+    /// AWS IAM (`MONGODB-AWS`).
     MongoDbAws,
-    /// OpenID Connect tokens.
+    /// OpenID Connect (`MONGODB-OIDC`).
     MongoDbOidc,
 }
 
-/// Why a credential cannot work. Secrets are not shown.
+/// Error of an invalid credential. Contains no secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidCredential {
-    /// There is no mechanism of that name.
+    /// The mechanism is unknown.
     #[error(
         "unknown authentication mechanism: expected SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, \
          PLAIN, GSSAPI, MONGODB-AWS or MONGODB-OIDC"
     )]
     UnknownMechanism,
-    /// The mechanism needs a user name.
-    #[error("{0} needs a user name")]
+    /// The mechanism requires a user name.
+    #[error("{0} requires a user name")]
     MissingUsername(&'static str),
-    /// The mechanism needs a password.
-    #[error("{0} needs a password")]
+    /// The mechanism requires a password.
+    #[error("{0} requires a password")]
     MissingPassword(&'static str),
-    /// The mechanism takes no password.
-    #[error("{0} takes no password")]
+    /// The mechanism has no password.
+    #[error("{0} does not accept a password")]
     UnexpectedPassword(&'static str),
-    /// The mechanism takes no user name as it is set up.
-    #[error("{0} takes no user name in this environment")]
+    /// The mechanism has no user name in this environment.
+    #[error("{0} does not accept a user name in this environment")]
     UnexpectedUsername(&'static str),
-    /// The mechanism's users are never kept in a database.
-    #[error("{0} needs the authentication source $external")]
+    /// The mechanism requires the authentication database `$external`.
+    #[error("{0} requires the authentication database $external; set authSource=$external")]
     NotExternal(&'static str),
-    /// A source that no database can be called.
-    #[error("the authentication source must not be empty or contain a NUL character")]
+    /// The authentication database is not a database name.
+    #[error("the authentication database (authSource) must not be empty or contain a NUL")]
     InvalidSource,
-    /// The mechanism has no such property.
-    #[error("{0} was given a mechanism property that it does not have")]
+    /// The mechanism does not have the property.
+    #[error("{0} does not accept one of the given authMechanismProperties")]
     UnknownProperty(&'static str),
-    /// The property's value is none of those it can have.
+    /// The property has an invalid value.
     #[error("the mechanism property {0} has an unknown value")]
     InvalidProperty(&'static str),
-    /// The mechanism needs that property as it is set up.
-    #[error("{mechanism} needs the mechanism property {property}")]
+    /// The mechanism requires the property in this environment.
+    #[error("{mechanism} requires the mechanism property {property}")]
     MissingProperty {
-        /// The mechanism's name.
+        /// Name of the mechanism.
         mechanism: &'static str,
-        /// The property's name.
+        /// Name of the property.
         property: &'static str,
     },
-    /// The mechanism does not take that property as it is set up.
-    #[error("{mechanism} does not take the mechanism property {property} here")]
+    /// The mechanism does not accept the property in this environment.
+    #[error("{mechanism} does not accept the mechanism property {property} in this environment")]
     UnexpectedProperty {
-        /// The mechanism's name.
+        /// Name of the mechanism.
         mechanism: &'static str,
-        /// The property's name.
+        /// Name of the property.
         property: &'static str,
     },
 }
 
 impl Credential {
-    /// A credential to be filled in field by field.
+    /// Returns a builder of credentials.
     pub fn builder() -> CredentialBuilder {
         CredentialBuilder::default()
     }
 
-    /// The same with the mechanism's defaults for what is not given: the source (which may depend
-    /// on the connection string's database) and GSSAPI's service name.
+    /// Fills in the defaults of the mechanism: the authentication database, which can depend on the
+    /// database of the connection string, and `SERVICE_NAME` of GSSAPI.
     #[must_use]
     pub fn with_defaults(mut self, database: Option<&str>) -> Self {
         if self.source.is_none() {
@@ -141,23 +143,27 @@ impl Credential {
         self
     }
 
-    /// Refuses what the mechanism could never work with.
+    /// Checks the credential against the rules of its mechanism.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that it violates.
     pub fn validate(&self) -> Result<(), InvalidCredential> {
         if self.source.as_ref().is_some_and(|source| source.is_empty() || source.contains('\0')) {
             return Err(InvalidCredential::InvalidSource);
         }
         match self.mechanism {
-            // Whether a password is missing shows when a mechanism has been negotiated.
-            None => self.needs_username("authentication"),
+            // Without a mechanism, a missing password is detected after the negotiation.
+            None => self.require_username("authentication"),
             Some(AuthMechanism::ScramSha1 | AuthMechanism::ScramSha256 | AuthMechanism::Plain) => {
-                self.needs_username(self.name())?;
-                self.needs_password()?;
-                self.takes_properties(&[])
+                self.require_username(self.name())?;
+                self.require_password()?;
+                self.allow_properties(&[])
             }
             Some(AuthMechanism::MongoDbX509) => {
-                self.needs_external_source()?;
-                self.takes_no_password()?;
-                self.takes_properties(&[])
+                self.require_external_source()?;
+                self.reject_password()?;
+                self.allow_properties(&[])
             }
             Some(AuthMechanism::Gssapi) => self.validate_gssapi(),
             Some(AuthMechanism::MongoDbAws) => self.validate_aws(),
@@ -166,9 +172,9 @@ impl Credential {
     }
 
     fn validate_gssapi(&self) -> Result<(), InvalidCredential> {
-        self.needs_username(self.name())?;
-        self.needs_external_source()?;
-        self.takes_properties(&[
+        self.require_username(self.name())?;
+        self.require_external_source()?;
+        self.allow_properties(&[
             SERVICE_NAME,
             SERVICE_REALM,
             SERVICE_HOST,
@@ -181,11 +187,11 @@ impl Credential {
     }
 
     fn validate_aws(&self) -> Result<(), InvalidCredential> {
-        self.needs_external_source()?;
-        self.takes_properties(&[AWS_SESSION_TOKEN])?;
+        self.require_external_source()?;
+        self.allow_properties(&[AWS_SESSION_TOKEN])?;
         let explicit = self.password.is_some() || self.property(AWS_SESSION_TOKEN).is_some();
         match &self.username {
-            Some(_) => self.needs_password(),
+            Some(_) => self.require_password(),
             None if explicit => Err(InvalidCredential::MissingUsername(self.name())),
             None => Ok(()),
         }
@@ -193,9 +199,9 @@ impl Credential {
 
     fn validate_oidc(&self) -> Result<(), InvalidCredential> {
         let mechanism = self.name();
-        self.needs_external_source()?;
-        self.takes_no_password()?;
-        self.takes_properties(&[ENVIRONMENT, TOKEN_RESOURCE])?;
+        self.require_external_source()?;
+        self.reject_password()?;
+        self.allow_properties(&[ENVIRONMENT, TOKEN_RESOURCE])?;
         let has_resource = self.property(TOKEN_RESOURCE).is_some();
         match self.property(ENVIRONMENT) {
             None => Err(InvalidCredential::MissingProperty { mechanism, property: ENVIRONMENT }),
@@ -205,7 +211,7 @@ impl Credential {
             Some("test" | "k8s") if has_resource => {
                 Err(InvalidCredential::UnexpectedProperty { mechanism, property: TOKEN_RESOURCE })
             }
-            // Only Azure's identities can be chosen among by name.
+            // Only Azure uses the user name, to select an identity.
             Some("test" | "gcp" | "k8s") if self.username.is_some() => {
                 Err(InvalidCredential::UnexpectedUsername(mechanism))
             }
@@ -222,35 +228,35 @@ impl Credential {
         self.mechanism_properties.as_ref()?.get_str(name).ok()
     }
 
-    fn needs_username(&self, who: &'static str) -> Result<(), InvalidCredential> {
+    fn require_username(&self, who: &'static str) -> Result<(), InvalidCredential> {
         match self.username.as_deref() {
             None | Some("") => Err(InvalidCredential::MissingUsername(who)),
             Some(_) => Ok(()),
         }
     }
 
-    fn needs_password(&self) -> Result<(), InvalidCredential> {
+    fn require_password(&self) -> Result<(), InvalidCredential> {
         match self.password {
             None => Err(InvalidCredential::MissingPassword(self.name())),
             Some(_) => Ok(()),
         }
     }
 
-    fn takes_no_password(&self) -> Result<(), InvalidCredential> {
+    fn reject_password(&self) -> Result<(), InvalidCredential> {
         match self.password {
             None => Ok(()),
             Some(_) => Err(InvalidCredential::UnexpectedPassword(self.name())),
         }
     }
 
-    fn needs_external_source(&self) -> Result<(), InvalidCredential> {
+    fn require_external_source(&self) -> Result<(), InvalidCredential> {
         match self.source.as_deref() {
             None | Some(EXTERNAL) => Ok(()),
             Some(_) => Err(InvalidCredential::NotExternal(self.name())),
         }
     }
 
-    fn takes_properties(&self, known: &[&str]) -> Result<(), InvalidCredential> {
+    fn allow_properties(&self, known: &[&str]) -> Result<(), InvalidCredential> {
         let properties = self.mechanism_properties.iter().flat_map(Document::keys);
         match properties.into_iter().all(|name| known.contains(&name.as_str())) {
             true => Ok(()),
@@ -280,7 +286,7 @@ impl Drop for Credential {
     }
 }
 
-/// What replaces a secret where a value is shown.
+/// Replacement of secrets in `Debug` output.
 pub(crate) const REDACTED: &str = "[redacted]";
 
 impl fmt::Debug for Credential {
@@ -295,26 +301,26 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// Fills in a [`Credential`].
+/// Builder of [`Credential`].
 #[derive(Clone, Debug, Default)]
 pub struct CredentialBuilder(Credential);
 
 impl CredentialBuilder {
-    /// The user's name.
+    /// Sets the user name.
     #[must_use]
     pub fn username(mut self, username: impl Into<Option<String>>) -> Self {
         self.0.username = username.into();
         self
     }
 
-    /// The database that knows the user.
+    /// Sets the authentication database (`authSource`).
     #[must_use]
     pub fn source(mut self, source: impl Into<Option<String>>) -> Self {
         self.0.source = source.into();
         self
     }
 
-    /// The password.
+    /// Sets the password.
     #[must_use]
     pub fn password(mut self, password: impl Into<Option<String>>) -> Self {
         self.0.password.zeroize();
@@ -322,28 +328,28 @@ impl CredentialBuilder {
         self
     }
 
-    /// The mechanism.
+    /// Sets the authentication mechanism (`authMechanism`).
     #[must_use]
     pub fn mechanism(mut self, mechanism: impl Into<Option<AuthMechanism>>) -> Self {
         self.0.mechanism = mechanism.into();
         self
     }
 
-    /// What else the mechanism needs.
+    /// Sets the properties of the mechanism (`authMechanismProperties`).
     #[must_use]
     pub fn mechanism_properties(mut self, properties: impl Into<Option<Document>>) -> Self {
         self.0.mechanism_properties = properties.into();
         self
     }
 
-    /// The finished credential.
+    /// Returns the credential.
     pub fn build(self) -> Credential {
         self.0
     }
 }
 
 impl AuthMechanism {
-    /// The mechanism's name on the wire and in a connection string.
+    /// Returns the name used in commands and connection strings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ScramSha1 => "SCRAM-SHA-1",
@@ -403,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_neither_password_nor_properties() {
+    fn credential_debug_contains_neither_password_nor_properties() {
         // pitfall 40
         let shown = format!(
             "{:?}",
@@ -418,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_defaults_by_mechanism() {
+    fn auth_source_defaults_by_mechanism() {
         use AuthMechanism as Mechanism;
         for (mechanism, without, with) in [
             (None, "admin", "db"),
@@ -453,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn scram_and_plain_need_user_and_password_and_take_no_properties() {
+    fn scram_and_plain_require_username_and_password_without_properties() {
         for mechanism in
             [AuthMechanism::ScramSha1, AuthMechanism::ScramSha256, AuthMechanism::Plain]
         {
@@ -468,14 +474,14 @@ mod tests {
     }
 
     #[test]
-    fn a_session_token_alone_is_no_aws_credential() {
+    fn aws_session_token_alone_is_rejected() {
         let token = credential(AuthMechanism::MongoDbAws)
             .mechanism_properties(doc! { AWS_SESSION_TOKEN: "t" });
         assert!(token.build().validate().is_err());
     }
 
     #[test]
-    fn a_source_with_nul_is_refused() {
+    fn auth_source_with_nul_is_rejected() {
         // pitfall 41
         let credential =
             Credential::builder().username("u".to_owned()).source("a\0b".to_owned()).build();

@@ -1,7 +1,7 @@
-//! What is known of a deployment: one description per server, and one of the whole.
+//! Server descriptions and topology descriptions.
 //!
-//! Plain data. [`crate::sdam`] makes these from what servers say of themselves, and
-//! [`crate::selection`] chooses by them.
+//! Plain data: [`crate::sdam`] creates them from `hello` replies, and [`crate::selection`] reads
+//! them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,36 +13,36 @@ use bson::{DateTime, oid::ObjectId};
 
 use crate::address::ServerAddress;
 
-/// The tags of a replica set member, or the tags a read preference asks for.
+/// Tags of a replica set member, or tags that a read preference requires.
 pub type TagSet = BTreeMap<String, String>;
 
-/// What kind of server one is.
+/// Type of a server, as defined by server discovery and monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ServerType {
-    /// A server of no replica set.
+    /// A server without a replica set.
     Standalone,
-    /// A router of a sharded cluster.
+    /// A mongos of a sharded cluster.
     Mongos,
     /// The primary of a replica set.
     RsPrimary,
     /// A secondary of a replica set.
     RsSecondary,
-    /// A member that votes but holds no data.
+    /// An arbiter: a member that votes, but holds no data.
     RsArbiter,
-    /// A member that is starting up, recovering or hidden.
+    /// A member in another state: starting up, recovering or hidden.
     RsOther,
-    /// A member that has not been initiated yet, or was removed.
+    /// A member that is not initiated, or was removed from its replica set.
     RsGhost,
-    /// Behind a load balancer, where the true type is not to be seen.
+    /// A server behind a load balancer. Its actual type is hidden.
     LoadBalancer,
-    /// Not reached yet, or not any more.
+    /// A server without a successful check.
     #[default]
     Unknown,
 }
 
 impl ServerType {
-    /// Whether the server holds data that can be read or written.
+    /// Returns `true` if the server holds data or routes to servers that do.
     pub fn is_data_bearing(self) -> bool {
         matches!(
             self,
@@ -54,12 +54,12 @@ impl ServerType {
         )
     }
 
-    /// Whether writes may be sent to it.
+    /// Returns `true` if the server accepts writes.
     pub fn is_writable(self) -> bool {
         matches!(self, Self::Standalone | Self::Mongos | Self::RsPrimary | Self::LoadBalancer)
     }
 
-    /// The name that the specifications and the log messages use.
+    /// Returns the name used by the specifications and in log messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standalone => "Standalone",
@@ -81,13 +81,13 @@ impl fmt::Display for ServerType {
     }
 }
 
-/// What kind of deployment the servers form.
+/// Type of a topology, as defined by server discovery and monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum TopologyType {
-    /// One server, connected to directly, whatever it is.
+    /// A single server with a direct connection, whatever its type.
     Single,
-    /// A replica set whose primary is not known.
+    /// A replica set without a known primary.
     ReplicaSetNoPrimary,
     /// A replica set with a primary.
     ReplicaSetWithPrimary,
@@ -95,13 +95,13 @@ pub enum TopologyType {
     Sharded,
     /// One load balancer in front of a sharded cluster.
     LoadBalanced,
-    /// Not known yet.
+    /// Not determined yet.
     #[default]
     Unknown,
 }
 
 impl TopologyType {
-    /// The name that the specifications and the log messages use.
+    /// Returns the name used by the specifications and in log messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Single => "Single",
@@ -120,81 +120,82 @@ impl fmt::Display for TopologyType {
     }
 }
 
-/// A server's own count of how often its state has changed, since its process started.
+/// Version of a server's state (`topologyVersion`): a counter that the server process increments
+/// with every state change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopologyVersion {
-    /// The server's process.
+    /// Id of the server process (`processId`).
     pub process_id: ObjectId,
-    /// Grows with every change.
+    /// Number of state changes (`counter`).
     pub counter: i64,
 }
 
 impl TopologyVersion {
-    /// Whether this is certainly older than `other`: the same process, and fewer changes.
+    /// Returns `true` if both versions are of one process and this one has the lower counter.
     ///
-    /// Counts of different processes cannot be compared; what arrives later is then taken to be
-    /// the newer.
+    /// Versions of different processes are not comparable. The one received later is assumed to be
+    /// newer.
     pub fn is_older_than(self, other: Self) -> bool {
         self.process_id == other.process_id && self.counter < other.counter
     }
 }
 
-/// What is known of one server.
+/// State of one server, from its latest `hello` reply or error.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerDescription {
-    /// Where the client connects to.
+    /// Address that the client connects to.
     pub address: ServerAddress,
-    /// What it is.
+    /// Type of the server.
     pub server_type: ServerType,
-    /// Why the server is [`ServerType::Unknown`], if an error was the reason.
+    /// Error of the check, if the server is [`ServerType::Unknown`] because of one.
     pub error: Option<String>,
-    /// The moving average of its round trips.
+    /// Moving average of the round trip times.
     pub average_round_trip_time: Option<Duration>,
-    /// The shortest of its recent round trips.
+    /// Minimum of the recent round trip times.
     pub min_round_trip_time: Option<Duration>,
-    /// When this description was made.
+    /// Time of this description.
     pub last_update_time: Option<Instant>,
-    /// The server's own clock at its latest write.
+    /// Wall clock time of the server's latest write (`lastWrite.lastWriteDate`).
     pub last_write_date: Option<DateTime>,
-    /// The lowest wire version it speaks.
+    /// Minimum wire version (`minWireVersion`).
     pub min_wire_version: i32,
-    /// The highest wire version it speaks.
+    /// Maximum wire version (`maxWireVersion`).
     pub max_wire_version: i32,
-    /// The address the server calls itself by.
+    /// Address of the server in its replica set configuration (`me`).
     pub me: Option<ServerAddress>,
-    /// Members that can become primary.
+    /// Members that can become primary (`hosts`).
     pub hosts: Vec<ServerAddress>,
-    /// Members with priority zero.
+    /// Members with priority 0 (`passives`).
     pub passives: Vec<ServerAddress>,
-    /// Members that hold no data.
+    /// Arbiters (`arbiters`).
     pub arbiters: Vec<ServerAddress>,
-    /// Its tags.
+    /// Tags of the member (`tags`).
     pub tags: TagSet,
-    /// The name of its replica set.
+    /// Name of the replica set (`setName`).
     pub set_name: Option<String>,
-    /// The version of its replica set's configuration.
+    /// Version of the replica set configuration (`setVersion`).
     pub set_version: Option<i32>,
-    /// The election that made it primary.
+    /// Id of the election that made the server primary (`electionId`).
     pub election_id: Option<ObjectId>,
-    /// Whom it takes for the primary.
+    /// Address of the primary, as reported by this member (`primary`).
     pub primary: Option<ServerAddress>,
-    /// For how long the server remembers an unused session.
+    /// Lifetime of an unused session (`logicalSessionTimeoutMinutes`).
     pub logical_session_timeout: Option<Duration>,
-    /// The server's own count of its changes.
+    /// Version of the server's state (`topologyVersion`).
     pub topology_version: Option<TopologyVersion>,
-    /// The largest document it takes.
+    /// Maximum size of a document in bytes (`maxBsonObjectSize`).
     pub max_bson_object_size: i32,
-    /// The largest message it takes.
+    /// Maximum size of a message in bytes (`maxMessageSizeBytes`).
     pub max_message_size_bytes: i32,
-    /// How many writes one command may hold.
+    /// Maximum number of writes in one command (`maxWriteBatchSize`).
     pub max_write_batch_size: i32,
-    /// Whether the server said that it is a crypt daemon.
+    /// `true` for a mongocryptd process (`iscryptd`).
     pub iscryptd: bool,
 }
 
 impl ServerDescription {
-    /// A server of which nothing is known.
+    /// Creates the description of a server that has not been checked.
     pub fn unknown(address: ServerAddress) -> Self {
         Self {
             address,
@@ -224,25 +225,25 @@ impl ServerDescription {
         }
     }
 
-    /// A server that is not to be used, and why.
+    /// Creates the description of an unknown server with its error.
     pub fn unknown_because(address: ServerAddress, error: impl Into<String>, now: Instant) -> Self {
         Self { error: Some(error.into()), last_update_time: Some(now), ..Self::unknown(address) }
     }
 
-    /// Whether anything is known of it.
+    /// Returns `true` unless the server is of type Unknown.
     pub fn is_available(&self) -> bool {
         self.server_type != ServerType::Unknown
     }
 
-    /// Every member of the replica set that this server knows of, arbiters included.
+    /// Iterates over all members that this server reports, arbiters included.
     pub fn members(&self) -> impl Iterator<Item = &ServerAddress> {
         self.hosts.iter().chain(&self.passives).chain(&self.arbiters)
     }
 
-    /// Whether an application would see no difference to `other`.
+    /// Returns `true` if the descriptions are equal by the rules of the specification.
     ///
-    /// This is the specification's equality, which decides whether an event is published: round
-    /// trips, the time of the check and the latest write do not count.
+    /// A change of an equal description publishes no event. Round trip times, `lastUpdateTime` and
+    /// `lastWriteDate` are not compared.
     pub fn is_equivalent_to(&self, other: &Self) -> bool {
         self.address == other.address
             && self.server_type == other.server_type
@@ -264,43 +265,44 @@ impl ServerDescription {
     }
 }
 
-/// The order in which a server lists its fellow members says nothing.
+/// Compares two lists of addresses without regard to their order.
 fn same_set(left: &[ServerAddress], right: &[ServerAddress]) -> bool {
     left.iter().collect::<BTreeSet<_>>() == right.iter().collect::<BTreeSet<_>>()
 }
 
-/// What is known of a whole deployment.
+/// State of the whole deployment.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TopologyDescription {
-    /// What the servers form.
+    /// Type of the topology.
     pub topology_type: TopologyType,
-    /// The replica set's name.
+    /// Name of the replica set.
     pub set_name: Option<String>,
-    /// The newest configuration that a primary has shown.
+    /// Highest `setVersion` of a primary.
     pub max_set_version: Option<i32>,
-    /// The newest election that a primary has shown.
+    /// Highest `electionId` of a primary.
     pub max_election_id: Option<ObjectId>,
-    /// Why the client and the servers cannot work together.
+    /// Error if the wire versions of a server are not supported by this driver.
     pub compatibility_error: Option<String>,
-    /// The shortest session lifetime of the data-bearing servers; none if one has no sessions.
+    /// Shortest session lifetime of the data-bearing servers. `None` if one of them does not
+    /// support sessions.
     pub logical_session_timeout: Option<Duration>,
-    /// Every server, in order of address.
+    /// All servers, ordered by address.
     pub servers: BTreeMap<ServerAddress, ServerDescription>,
 }
 
 impl TopologyDescription {
-    /// The primary, if there is one.
+    /// Returns the primary.
     pub fn primary(&self) -> Option<&ServerDescription> {
         self.servers.values().find(|server| server.server_type == ServerType::RsPrimary)
     }
 
-    /// Whether writes can be sent to a server of this deployment right now.
+    /// Returns `true` if a server of the deployment accepts writes.
     pub fn has_writable_server(&self) -> bool {
         self.servers.values().any(|server| server.server_type.is_writable())
     }
 
-    /// Whether an application would see no difference to `other`; see
+    /// Returns `true` if the descriptions are equal by the rules of the specification; see
     /// [`ServerDescription::is_equivalent_to`].
     pub fn is_equivalent_to(&self, other: &Self) -> bool {
         self.topology_type == other.topology_type

@@ -1,4 +1,4 @@
-//! What the driver tells an application about its inside while it works.
+//! Events of connection pools (CMAP) and of server discovery and monitoring (SDAM).
 
 pub mod cmap;
 pub mod sdam;

@@ -1,7 +1,7 @@
-//! What a server says of itself in reply to `hello`, or to the legacy form of it.
+//! The reply to `hello` and to legacy hello.
 //!
-//! Reading is lenient: a field of an unexpected type counts as missing, since a server may be
-//! newer or stranger than we know. Only bytes that are no BSON are an error.
+//! Parsing is lenient: a field of an unexpected type counts as missing, because servers of future
+//! versions can differ. Only malformed BSON is an error.
 
 use std::{
     fmt,
@@ -20,103 +20,106 @@ use crate::{
     round_trip::RoundTrips,
 };
 
-/// The largest `maxMessageSizeBytes` that is believed: 48,000,000, which every server has said so far.
+/// Upper bound of `maxMessageSizeBytes`: 48,000,000, the value that all server versions so far
+/// report. Higher values are capped.
 pub const MAX_MESSAGE_SIZE_BYTES: i32 = 48_000_000;
 
-/// The most members of one list (`hosts`, `passives`, `arbiters`) that are believed. MongoDB allows 50
-/// members in a replica set.
+/// Maximum number of addresses used from each of `hosts`, `passives` and `arbiters`. MongoDB limits
+/// replica sets to 50 members.
 const MAX_MEMBERS: usize = 100;
 
-/// A reply that cannot be read because it is no BSON document.
+/// Error for a `hello` reply that is not valid BSON.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the reply to hello is malformed: {0}")]
+#[error("malformed hello reply: {0}")]
 pub struct MalformedHello(#[from] bson::error::Error);
 
-/// The reply to `hello`.
+/// A parsed `hello` reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct HelloReply {
-    /// Whether the command succeeded.
+    /// `true` if the command succeeded (`ok`).
     pub ok: bool,
-    /// Why it did not.
+    /// Error message (`errmsg`).
     pub errmsg: Option<String>,
-    /// The code of the error.
+    /// Error code (`code`).
     pub code: Option<i32>,
-    /// The labels of the error.
+    /// Error labels (`errorLabels`).
     pub error_labels: Vec<String>,
-    /// Whether the server knows the command by its new name.
+    /// `true` if the server supports the `hello` command (`helloOk`).
     pub hello_ok: bool,
-    /// Whether it takes writes: `isWritablePrimary`, or `ismaster` where that is missing.
+    /// `true` if the server accepts writes: `isWritablePrimary`, or `ismaster` if that is missing.
     pub is_writable_primary: bool,
-    /// `isdbgrid` from a mongos.
+    /// `isdbgrid` for a mongos (`msg`).
     pub msg: Option<String>,
-    /// The replica set's name.
+    /// Name of the replica set (`setName`).
     pub set_name: Option<String>,
-    /// The version of the replica set's configuration.
+    /// Version of the replica set configuration (`setVersion`).
     pub set_version: Option<i32>,
-    /// The election that made it primary.
+    /// Id of the election that made the server primary (`electionId`).
     pub election_id: Option<ObjectId>,
-    /// Whom it takes for the primary.
+    /// Address of the primary, as reported by this member (`primary`).
     pub primary: Option<ServerAddress>,
-    /// The address it calls itself by.
+    /// Address of the server in its replica set configuration (`me`).
     pub me: Option<ServerAddress>,
-    /// Members that can become primary.
+    /// Members that can become primary (`hosts`).
     pub hosts: Vec<ServerAddress>,
-    /// Members with priority zero.
+    /// Members with priority 0 (`passives`).
     pub passives: Vec<ServerAddress>,
-    /// Members that hold no data.
+    /// Arbiters (`arbiters`).
     pub arbiters: Vec<ServerAddress>,
-    /// Meant for a replica set, but not (or no longer) part of one.
+    /// `true` for a server started for a replica set that is not, or no longer, a member of one
+    /// (`isreplicaset`).
     pub is_replica_set: bool,
-    /// Whether it is a secondary.
+    /// `true` for a secondary (`secondary`).
     pub secondary: bool,
-    /// Whether it is an arbiter.
+    /// `true` for an arbiter (`arbiterOnly`).
     pub arbiter_only: bool,
-    /// Whether its priority is zero.
+    /// `true` for a member with priority 0 (`passive`).
     pub passive: bool,
-    /// Whether it is hidden from clients.
+    /// `true` for a hidden member (`hidden`).
     pub hidden: bool,
-    /// Whether it takes no writes at all.
+    /// `true` for a read-only server (`readOnly`).
     pub read_only: bool,
-    /// Its tags.
+    /// Tags of the member (`tags`).
     pub tags: TagSet,
-    /// The lowest wire version it speaks.
+    /// Minimum wire version (`minWireVersion`).
     pub min_wire_version: i32,
-    /// The highest wire version it speaks.
+    /// Maximum wire version (`maxWireVersion`).
     pub max_wire_version: i32,
-    /// The largest document it takes.
+    /// Maximum size of a document in bytes (`maxBsonObjectSize`).
     pub max_bson_object_size: Option<i32>,
-    /// The largest message it takes (`maxMessageSizeBytes`), at most
-    /// [`MAX_MESSAGE_SIZE_BYTES`] whatever it claims.
+    /// Maximum size of a message in bytes, capped at [`MAX_MESSAGE_SIZE_BYTES`]
+    /// (`maxMessageSizeBytes`).
     pub max_message_size_bytes: Option<i32>,
-    /// How many writes one command may hold.
+    /// Maximum number of writes in one command (`maxWriteBatchSize`).
     pub max_write_batch_size: Option<i32>,
-    /// For how long it remembers an unused session.
+    /// Lifetime of an unused session (`logicalSessionTimeoutMinutes`).
     pub logical_session_timeout: Option<Duration>,
-    /// Its own count of its changes.
+    /// Version of the server's state (`topologyVersion`).
     pub topology_version: Option<TopologyVersion>,
-    /// Its clock.
+    /// Wall clock time of the server (`localTime`).
     pub local_time: Option<DateTime>,
-    /// Its clock at its latest write.
+    /// Wall clock time of the server's latest write (`lastWrite.lastWriteDate`).
     pub last_write_date: Option<DateTime>,
-    /// The cluster time, to be gossiped as it is.
+    /// Cluster time, to be gossiped unchanged (`$clusterTime`).
     pub cluster_time: Option<RawDocumentBuf>,
-    /// The compressors it agreed to, in order of preference.
+    /// Compressors that both sides support, in order of preference (`compression`).
     pub compression: Vec<String>,
-    /// The mechanisms by which the user asked about can authenticate; none if nobody was asked about.
+    /// Authentication mechanisms of the user in the request; `None` if there was none
+    /// (`saslSupportedMechs`).
     pub sasl_supported_mechs: Option<Vec<String>>,
-    /// The first answer of an authentication begun in the same message.
+    /// Reply to the speculative authentication (`speculativeAuthenticate`).
     pub speculative_authenticate: Option<SpeculativeReply>,
-    /// The server's number for this connection.
+    /// Id of this connection in the server (`connectionId`).
     pub connection_id: Option<i64>,
-    /// Which server behind the load balancer this is.
+    /// Id of the service behind a load balancer (`serviceId`).
     pub service_id: Option<ObjectId>,
-    /// Whether it is a crypt daemon.
+    /// `true` for a mongocryptd process (`iscryptd`).
     pub iscryptd: bool,
 }
 
-/// The server's answer to a speculative authentication; never shown, as it is part of a secret
-/// exchange.
+/// Reply to a speculative authentication. `Debug` hides it, because it is part of the
+/// authentication.
 #[derive(Clone, PartialEq)]
 pub struct SpeculativeReply(pub RawDocumentBuf);
 
@@ -127,7 +130,11 @@ impl fmt::Debug for SpeculativeReply {
 }
 
 impl HelloReply {
-    /// Reads a reply.
+    /// Parses a reply.
+    ///
+    /// # Errors
+    ///
+    /// An error if the document is malformed BSON.
     pub fn parse(document: &RawDocument) -> Result<Self, MalformedHello> {
         let mut reply = Self::default();
         let mut legacy_is_primary = false;
@@ -148,7 +155,7 @@ impl HelloReply {
         Ok(reply)
     }
 
-    /// The kind of server that replies so.
+    /// Returns the server type by the rules of server discovery and monitoring.
     pub fn server_type(&self) -> ServerType {
         if !self.ok {
             ServerType::Unknown
@@ -171,7 +178,7 @@ impl HelloReply {
         }
     }
 
-    /// Takes a field about the deployment and the server's place in it; false if it is none.
+    /// Reads a field about the replica set or sharded cluster. Returns `false` for any other field.
     fn read_membership(&mut self, key: &str, value: RawBsonRef<'_>) -> bool {
         match key {
             "msg" => self.msg = text(value),
@@ -199,7 +206,7 @@ impl HelloReply {
         true
     }
 
-    /// Takes a field about what the server can do, or how the command went.
+    /// Reads a field about the server's limits or the result of the command.
     fn read_abilities(&mut self, key: &str, value: RawBsonRef<'_>) {
         match key {
             "ok" => self.ok = truth(value),
@@ -235,7 +242,7 @@ impl HelloReply {
 }
 
 impl TopologyVersion {
-    /// Reads `{processId, counter}`; none if it is anything else.
+    /// Parses a `topologyVersion`. Returns `None` if it is malformed.
     pub fn read(value: RawBsonRef<'_>) -> Option<Self> {
         Some(Self {
             process_id: field(value, "processId", |v| v.as_object_id())?,
@@ -245,9 +252,9 @@ impl TopologyVersion {
 }
 
 impl ServerDescription {
-    /// The server at `address` as its reply shows it.
+    /// Creates a server description from a `hello` reply.
     ///
-    /// A reply that is no success describes a server of which nothing is known but the error.
+    /// If the command failed, the server is Unknown with the error of the reply.
     pub fn from_hello(
         address: ServerAddress,
         reply: &HelloReply,
@@ -293,9 +300,9 @@ impl ServerDescription {
 }
 
 impl HelloReply {
-    /// Why the command failed, in words.
+    /// Returns the error message and code of a failed `hello`.
     pub fn failure(&self) -> String {
-        let message = self.errmsg.as_deref().unwrap_or("the server gave no reason");
+        let message = self.errmsg.as_deref().unwrap_or("no error message");
         match self.code {
             Some(code) => format!("hello failed: {message} (code {code})"),
             None => format!("hello failed: {message}"),
@@ -303,7 +310,7 @@ impl HelloReply {
     }
 }
 
-/// Servers answer `ok: 1`, `ok: 1.0` and `ok: true`.
+/// Returns `true` for 1 of any numeric type and for `true`, as servers send `ok`.
 fn truth(value: RawBsonRef<'_>) -> bool {
     match value {
         RawBsonRef::Boolean(truth) => truth,
@@ -314,9 +321,9 @@ fn truth(value: RawBsonRef<'_>) -> bool {
     }
 }
 
-/// Any number that is whole, whatever its type.
+/// Returns an integral value of any numeric type.
 fn integer(value: RawBsonRef<'_>) -> Option<i64> {
-    /// Up to here every whole number has a double of its own.
+    /// Largest integer up to which every integer is exactly representable as a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         RawBsonRef::Int32(number) => Some(number.into()),
@@ -333,7 +340,8 @@ fn int32(value: RawBsonRef<'_>) -> Option<i32> {
     integer(value)?.try_into().ok()
 }
 
-/// A size that is not positive would make every message too large: better the default.
+/// Returns a positive size limit. Any other value would make every message too large, so the
+/// default applies.
 fn limit(value: RawBsonRef<'_>) -> Option<i32> {
     int32(value).filter(|&limit| limit > 0)
 }
@@ -347,14 +355,14 @@ fn text(value: RawBsonRef<'_>) -> Option<String> {
     value.as_str().map(ToOwned::to_owned)
 }
 
-/// The host and port of a member. A Unix domain socket counts as missing: only the application may
-/// name one, since TLS ends there.
+/// Parses the host and port of a member. Ignores Unix domain sockets: only the application may
+/// choose one, because TLS does not apply to them.
 fn address(value: RawBsonRef<'_>) -> Option<ServerAddress> {
     let address = ServerAddress::parse(value.as_str()?).ok()?;
     matches!(address, ServerAddress::Tcp { .. }).then_some(address)
 }
 
-/// The members in a list, and no more than could be: each of them gets a monitor.
+/// Parses a list of members, capped because each member gets a monitor.
 fn addresses(value: RawBsonRef<'_>) -> Vec<ServerAddress> {
     let mut members = list(value, address);
     members.truncate(MAX_MEMBERS);
@@ -397,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_server_is_recognised() {
+    fn every_server_type_is_recognised() {
         for (reply, kind) in [
             (doc! {"ok": 0, "setName": "rs"}, ServerType::Unknown),
             (doc! {}, ServerType::Unknown),
@@ -419,13 +427,13 @@ mod tests {
     }
 
     #[test]
-    fn the_new_name_of_a_field_wins_over_the_legacy_one() {
+    fn is_writable_primary_takes_precedence_over_ismaster() {
         let reply = doc! {"ok": 1, "setName": "rs", "isWritablePrimary": false, "ismaster": true};
         assert!(!parse(&reply).is_writable_primary);
     }
 
     #[test]
-    fn every_field_is_read() {
+    fn every_hello_field_is_parsed() {
         let process_id = ObjectId::from_bytes([7; 12]);
         let reply = parse(&doc! {
             "ok": 1, "helloOk": true, "hosts": ["A:1", "b"], "tags": {"dc": "x", "n": 1},
@@ -448,7 +456,7 @@ mod tests {
         assert_eq!(reply.compression, ["zlib"]);
         assert_eq!(reply.sasl_supported_mechs, Some(vec!["SCRAM-SHA-256".to_owned()]));
         assert!(reply.cluster_time.is_some());
-        // pitfall 40: nothing of the authentication is shown.
+        // pitfall 40: `Debug` hides the authentication.
         assert!(!format!("{reply:?}").contains("secret"));
 
         let address = ServerAddress::parse("a:1").unwrap();
@@ -490,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_members_are_capped() {
+    fn member_lists_are_capped() {
         let hosts: Vec<_> = (1..2000).map(|port| format!("a:{port}")).collect();
         let reply = parse(&doc! { "ok": 1, "hosts": hosts });
         assert_eq!(reply.hosts.len(), 100);
@@ -507,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_bson_are_an_error() {
+    fn malformed_bson_is_an_error() {
         let mut bytes = rawdoc! {"ok": 1}.into_bytes();
         bytes[4] = 0xFE; // no such type of element
         assert!(HelloReply::parse(RawDocument::from_bytes(&bytes).unwrap()).is_err());

@@ -1,11 +1,12 @@
-//! The decisions of a MongoDB driver, apart from its I/O.
+//! The decisions of a MongoDB driver, without its I/O.
 //!
-//! Everything here is a plain value or a state machine: connection strings, what is known of a
-//! deployment, which server to pick, what a pool hands out, when to try again. Nothing in this
-//! crate opens a socket, spawns a task, reads a clock or rolls a die; `now` and randomness are
-//! passed in, so every decision can be repeated in a test.
+//! The modules contain plain values and state machines: connection strings, server discovery and
+//! monitoring (SDAM), server selection, connection pools (CMAP), sessions, transactions and
+//! retries. Nothing in this crate opens a socket, spawns a task, reads a clock or generates a
+//! random number. `now` and random numbers are parameters, so every decision can be reproduced in a
+//! test.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
-// Tests must get their times and ids from somewhere; see this crate's clippy.toml.
+// Tests need a clock and generated ids; see this crate's clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod address;

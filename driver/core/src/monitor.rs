@@ -1,13 +1,13 @@
-//! When to check a server next, and how: the timetable of one monitor.
+//! Schedule of a server monitor: when to check the server, and with which command.
 //!
-//! The monitor itself owns the connection and the clock. It asks [`MonitorSchedule::next_check`]
-//! when to wake, [`begin`](MonitorSchedule::begin)s a check and says how it ended:
+//! The monitor owns the connection and the clock. It waits until [`MonitorSchedule::next_check`],
+//! [`begin`](MonitorSchedule::begin)s the check and reports its result:
 //!
 //! ```text
 //!            begin              succeeded, failed, cancelled
 //! Waiting ----------> Checking ------------------------------> Waiting
 //!    ^  |
-//!    +--+ check_requested: sooner, but never within 500 ms of the last check's end
+//!    +--+ check_requested: sooner, at least 500 ms after the latest check
 //! ```
 
 use std::time::{Duration, Instant};
@@ -17,27 +17,27 @@ use crate::{
     sdam::CheckFailureKind,
 };
 
-/// A server is never checked sooner than this after the last check, however many ask for it
-/// (except once, right after a server that was known stopped answering).
+/// Minimum time between two checks of a server (`minHeartbeatFrequencyMS`). The only exception is
+/// the immediate retry after a network error of a known server.
 pub const MIN_HEARTBEAT_FREQUENCY: Duration = Duration::from_millis(500);
 
-/// How often a server is checked unless the application says otherwise.
+/// Default of `heartbeatFrequencyMS`: 10 seconds.
 pub const DEFAULT_HEARTBEAT_FREQUENCY: Duration = Duration::from_secs(10);
 
-/// No server is left alone longer than this, and no sum of times overflows.
+/// Maximum of `heartbeatFrequencyMS`, so that no sum of times overflows.
 const MAX_HEARTBEAT_FREQUENCY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How a server is monitored.
+/// Settings of a server monitor.
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorSettings {
-    /// The time between checks; 500 ms at least.
+    /// Time between checks (`heartbeatFrequencyMS`). Minimum 500 ms.
     pub heartbeat_frequency: Duration,
-    /// For how long connecting, or a reply, is waited for; none is without end.
+    /// Time-out for connecting and for replies (`connectTimeoutMS`). `None` or zero means no limit.
     pub connect_timeout: Option<Duration>,
-    /// Whether the server tells of its changes by itself, or is asked from time to time.
+    /// Streaming or polling protocol (`serverMonitoringMode`).
     pub mode: ServerMonitoringMode,
-    /// Whether this process runs as a function as a service, which may be frozen between
-    /// requests: then [`ServerMonitoringMode::Auto`] is to poll.
+    /// `true` on a function-as-a-service platform, which can freeze the process between requests.
+    /// [`ServerMonitoringMode::Auto`] polls there.
     pub on_faas: bool,
 }
 
@@ -59,28 +59,29 @@ impl MonitorSettings {
     }
 }
 
-/// How to perform a check.
+/// The next check of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Check {
-    /// Open a connection; the reply to its handshake is the outcome.
+pub enum MonitorCheck {
+    /// Open a connection. The reply to its handshake is the result.
     Connect,
-    /// Send hello, which is answered at once.
+    /// Send `hello`. The server replies at once.
     Poll,
-    /// Send hello with these values and `exhaustAllowed`: it is answered when something changes,
+    /// Send `hello` with these fields and `exhaustAllowed`. The server replies after a state change
     /// or after `max_await_time`.
     Await {
-        /// What the server counted last.
+        /// The latest version of the server's state (`topologyVersion`).
         topology_version: TopologyVersion,
-        /// For how long it may wait.
+        /// Maximum time until the reply (`maxAwaitTimeMS`).
         max_await_time: Duration,
     },
-    /// Send nothing: the server promised another reply.
+    /// Send nothing: read the next reply of the stream (`moreToCome`).
     ReadNext,
 }
 
-impl Check {
-    /// Whether the server may wait before it replies, so that the time it takes is no round trip.
+impl MonitorCheck {
+    /// Returns `true` if the server may delay its reply, so that the duration is not a round trip
+    /// time.
     pub fn is_awaited(&self) -> bool {
         match self {
             Self::Connect | Self::Poll => false,
@@ -89,22 +90,22 @@ impl Check {
     }
 }
 
-/// The timetable of one monitor.
+/// Schedule of one server monitor.
 #[derive(Clone, Debug)]
 pub struct MonitorSchedule {
     settings: MonitorSettings,
-    state: State,
-    /// What is known of the connection; none if there is none.
+    state: ScheduleState,
+    /// State of the connection; `None` without a connection.
     connection: Option<Connection>,
-    /// Whether the last check succeeded.
+    /// `true` if the latest check succeeded.
     server_is_known: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
-    /// No check runs. The next is due at `due`, or, if asked for, from `earliest` on.
+enum ScheduleState {
+    /// No check is running. The next one starts at `due`, or after a request at `earliest`.
     Waiting { due: Instant, earliest: Instant },
-    /// A check runs.
+    /// A check is running.
     Checking,
 }
 
@@ -115,50 +116,50 @@ struct Connection {
 }
 
 impl MonitorSchedule {
-    /// The timetable of a new monitor: the first check is due at once.
+    /// Creates the schedule of a new monitor. The first check is due at once.
     pub fn new(settings: MonitorSettings, now: Instant) -> Self {
         Self {
             settings,
-            state: State::Waiting { due: now, earliest: now },
+            state: ScheduleState::Waiting { due: now, earliest: now },
             connection: None,
             server_is_known: false,
         }
     }
 
-    /// When the next check is due; none while one runs.
+    /// Returns the time of the next check, or `None` while a check is running.
     pub fn next_check(&self) -> Option<Instant> {
         match self.state {
-            State::Waiting { due, .. } => Some(due),
-            State::Checking => None,
+            ScheduleState::Waiting { due, .. } => Some(due),
+            ScheduleState::Checking => None,
         }
     }
 
-    /// Someone wants to know: the next check comes as soon as it may. A check that runs already
-    /// serves as well.
+    /// Requests an immediate check. It starts as soon as `minHeartbeatFrequencyMS` allows. A
+    /// running check satisfies the request.
     pub fn check_requested(&mut self, now: Instant) {
-        if let State::Waiting { due, earliest } = self.state {
-            self.state = State::Waiting { due: due.min(earliest.max(now)), earliest };
+        if let ScheduleState::Waiting { due, earliest } = self.state {
+            self.state = ScheduleState::Waiting { due: due.min(earliest.max(now)), earliest };
         }
     }
 
-    /// A check begins: how.
-    pub fn begin(&mut self) -> Check {
-        self.state = State::Checking;
+    /// Starts the next check and returns its kind.
+    pub fn begin(&mut self) -> MonitorCheck {
+        self.state = ScheduleState::Checking;
         match self.connection {
-            None => Check::Connect,
-            Some(Connection { more_to_come: true, .. }) => Check::ReadNext,
+            None => MonitorCheck::Connect,
+            Some(Connection { more_to_come: true, .. }) => MonitorCheck::ReadNext,
             Some(Connection { topology_version: Some(topology_version), .. })
                 if self.settings.may_stream() =>
             {
                 let max_await_time = self.settings.heartbeat_frequency();
-                Check::Await { topology_version, max_await_time }
+                MonitorCheck::Await { topology_version, max_await_time }
             }
-            Some(_) => Check::Poll,
+            Some(_) => MonitorCheck::Poll,
         }
     }
 
-    /// For how long the outcome of a check is waited for; none is without end.
-    pub fn timeout(&self, check: &Check) -> Option<Duration> {
+    /// Returns the time-out of a check. `None` means no limit.
+    pub fn timeout(&self, check: &MonitorCheck) -> Option<Duration> {
         let timeout = self.settings.connect_timeout()?;
         Some(if check.is_awaited() {
             timeout.saturating_add(self.settings.heartbeat_frequency())
@@ -167,7 +168,7 @@ impl MonitorSchedule {
         })
     }
 
-    /// The check succeeded: with what reply, and whether the server promised another one.
+    /// Records a successful check. `more_to_come` is the flag `moreToCome` of the reply.
     pub fn succeeded(&mut self, reply: &HelloReply, more_to_come: bool, now: Instant) {
         let connection = Connection { topology_version: reply.topology_version, more_to_come };
         self.connection = Some(connection);
@@ -176,26 +177,26 @@ impl MonitorSchedule {
         self.wait(self.settings.may_stream() && goes_on, now);
     }
 
-    /// The check failed. The connection is to be closed.
+    /// Records a failed check. The monitor must close the connection.
     pub fn failed(&mut self, kind: CheckFailureKind, now: Instant) {
-        // A connection may break though the server is well: it is asked once more at once.
+        // After a network error of a known server, the specification requires one immediate retry.
         let retry = kind.is_network() && self.server_is_known;
         self.connection = None;
         self.server_is_known = false;
         self.wait(retry, now);
     }
 
-    /// The check was cancelled and the connection closed: an operation found the server
-    /// unreachable. Also to be called when no check was running.
+    /// Records a cancelled check after a network error of an operation. The monitor has closed the
+    /// connection. May also be called when no check is running.
     pub fn cancelled(&mut self, now: Instant) {
         self.connection = None;
-        if matches!(self.state, State::Checking) {
+        if matches!(self.state, ScheduleState::Checking) {
             self.wait(false, now);
         }
     }
 
-    /// Whether the round trip must be measured on a connection of its own, every heartbeat:
-    /// whenever the server is free to wait before it replies.
+    /// Returns `true` if round trip times must be measured on a connection of their own, which is
+    /// the case with the streaming protocol.
     pub fn needs_round_trip_pings(&self) -> bool {
         self.settings.may_stream()
             && self.connection.is_some_and(|connection| connection.topology_version.is_some())
@@ -204,7 +205,7 @@ impl MonitorSchedule {
     fn wait(&mut self, next_at_once: bool, now: Instant) {
         let earliest = now + MIN_HEARTBEAT_FREQUENCY;
         let due = if next_at_once { now } else { now + self.settings.heartbeat_frequency() };
-        self.state = State::Waiting { due, earliest };
+        self.state = ScheduleState::Waiting { due, earliest };
     }
 }
 
@@ -236,26 +237,26 @@ mod tests {
     }
 
     #[test]
-    fn the_first_check_is_due_at_once_and_connects() {
+    fn first_check_is_due_immediately_and_connects() {
         let (mut schedule, now) = schedule(ServerMonitoringMode::Auto, false);
         assert_eq!(schedule.next_check(), Some(now));
-        assert_eq!(schedule.begin(), Check::Connect);
+        assert_eq!(schedule.begin(), MonitorCheck::Connect);
         assert_eq!(schedule.next_check(), None);
     }
 
     #[test]
-    fn a_server_without_topology_version_is_polled() {
+    fn server_without_topology_version_is_polled() {
         let (mut schedule, now) = schedule(ServerMonitoringMode::Stream, false);
         schedule.begin();
         schedule.succeeded(&reply(None), false, now + SECOND);
         assert_eq!(schedule.next_check(), Some(now + 11 * SECOND));
         assert!(!schedule.needs_round_trip_pings());
-        assert_eq!(schedule.begin(), Check::Poll);
-        assert_eq!(schedule.timeout(&Check::Poll), Some(20 * SECOND));
+        assert_eq!(schedule.begin(), MonitorCheck::Poll);
+        assert_eq!(schedule.timeout(&MonitorCheck::Poll), Some(20 * SECOND));
     }
 
     #[test]
-    fn a_server_that_can_stream_is_awaited_without_a_pause() {
+    fn streaming_checks_follow_without_a_pause() {
         let (mut schedule, now) = schedule(ServerMonitoringMode::Auto, false);
         schedule.begin();
         schedule.succeeded(&reply(Some(version())), false, now);
@@ -263,17 +264,17 @@ mod tests {
         assert!(schedule.needs_round_trip_pings());
         let check = schedule.begin();
         let max_await_time = 10 * SECOND;
-        assert_eq!(check, Check::Await { topology_version: version(), max_await_time });
+        assert_eq!(check, MonitorCheck::Await { topology_version: version(), max_await_time });
         assert_eq!(schedule.timeout(&check), Some(30 * SECOND));
         schedule.succeeded(&reply(Some(version())), true, now);
-        assert_eq!(schedule.begin(), Check::ReadNext);
-        assert_eq!(schedule.timeout(&Check::ReadNext), Some(30 * SECOND));
+        assert_eq!(schedule.begin(), MonitorCheck::ReadNext);
+        assert_eq!(schedule.timeout(&MonitorCheck::ReadNext), Some(30 * SECOND));
         schedule.succeeded(&reply(Some(version())), false, now);
-        assert!(matches!(schedule.begin(), Check::Await { .. }));
+        assert!(matches!(schedule.begin(), MonitorCheck::Await { .. }));
     }
 
     #[test]
-    fn streaming_is_off_where_it_is_unwanted() {
+    fn poll_mode_and_faas_disable_streaming() {
         for (mode, on_faas) in
             [(ServerMonitoringMode::Poll, false), (ServerMonitoringMode::Auto, true)]
         {
@@ -281,30 +282,30 @@ mod tests {
             schedule.begin();
             schedule.succeeded(&reply(Some(version())), false, now);
             assert_eq!(schedule.next_check(), Some(now + 10 * SECOND));
-            assert_eq!(schedule.begin(), Check::Poll);
+            assert_eq!(schedule.begin(), MonitorCheck::Poll);
             assert!(!schedule.needs_round_trip_pings());
         }
         let (mut schedule, now) = schedule(ServerMonitoringMode::Stream, true);
         schedule.begin();
         schedule.succeeded(&reply(Some(version())), false, now);
-        assert!(matches!(schedule.begin(), Check::Await { .. }));
+        assert!(matches!(schedule.begin(), MonitorCheck::Await { .. }));
     }
 
     #[test]
-    fn a_known_server_is_asked_once_more_at_once_after_a_network_error() {
+    fn known_server_is_rechecked_immediately_after_a_network_error() {
         let (mut schedule, now) = schedule(ServerMonitoringMode::Poll, false);
         schedule.begin();
         schedule.succeeded(&reply(None), false, now);
         schedule.begin();
         schedule.failed(CheckFailureKind::NetworkTimeout, now);
         assert_eq!(schedule.next_check(), Some(now));
-        assert_eq!(schedule.begin(), Check::Connect);
+        assert_eq!(schedule.begin(), MonitorCheck::Connect);
         schedule.failed(CheckFailureKind::Network, now);
         assert_eq!(schedule.next_check(), Some(now + 10 * SECOND));
     }
 
     #[test]
-    fn a_command_error_waits_for_the_next_turn() {
+    fn check_after_a_command_error_waits_for_heartbeat_frequency() {
         let (mut schedule, now) = schedule(ServerMonitoringMode::Stream, false);
         schedule.begin();
         schedule.succeeded(&reply(Some(version())), false, now);
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requested_check_keeps_the_distance_of_half_a_second() {
+    fn requested_check_respects_min_heartbeat_frequency() {
         let (mut schedule, now) = schedule(ServerMonitoringMode::Poll, false);
         schedule.begin();
         schedule.check_requested(now); // ignored: a check is running
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_check_waits_its_turn_and_connects_anew() {
+    fn cancelled_check_waits_for_heartbeat_frequency_and_reconnects() {
         let (mut schedule, now) = schedule(ServerMonitoringMode::Stream, false);
         schedule.begin();
         schedule.succeeded(&reply(Some(version())), false, now);
@@ -342,11 +343,11 @@ mod tests {
         assert_eq!(schedule.next_check(), Some(now + 10 * SECOND));
         schedule.cancelled(now + SECOND);
         assert_eq!(schedule.next_check(), Some(now + 10 * SECOND));
-        assert_eq!(schedule.begin(), Check::Connect);
+        assert_eq!(schedule.begin(), MonitorCheck::Connect);
     }
 
     #[test]
-    fn without_a_connect_timeout_nothing_times_out() {
+    fn without_connect_timeout_checks_never_time_out() {
         let now = Instant::now();
         for connect_timeout in [None, Some(Duration::ZERO)] {
             let settings = MonitorSettings {
@@ -356,7 +357,7 @@ mod tests {
                 on_faas: false,
             };
             let mut schedule = MonitorSchedule::new(settings, now);
-            assert_eq!(schedule.timeout(&Check::ReadNext), None);
+            assert_eq!(schedule.timeout(&MonitorCheck::ReadNext), None);
             schedule.begin();
             schedule.succeeded(&reply(None), false, now);
             assert_eq!(schedule.next_check(), Some(now + MIN_HEARTBEAT_FREQUENCY));

@@ -1,58 +1,60 @@
-//! A server's connections: who gets one, who waits, when one is made and when one is closed.
+//! Connection pool of one server: check-out, wait queue, establishing and closing of connections.
 //!
-//! [`Pool`] is plain state, made to live behind one lock. It knows no socket and no clock: calls go
-//! in with the time of day, [`Effect`]s come out. Its rules are those of MongoDB's specification
-//! "Connection Monitoring and Pooling".
+//! [`Pool`] is plain state behind one lock, without sockets and clock: calls take the current time
+//! and return [`PoolEffect`]s. It follows MongoDB's specification [Connection Monitoring and
+//! Pooling].
 //!
-//! # Who establishes connections
+//! # Establishing connections
 //!
-//! Nobody connects inside a check-out. An operation that finds no idle connection joins a queue;
-//! the pool asks for a connection ([`Effect::Connect`]) to be established by a task of its own, and
-//! gives it, like every connection that comes back, to whoever is first in line. An operation that
-//! is dropped or times out while it waits takes nothing with it: the connection made for it serves
-//! the next, or lies idle. An operation that finds an idle connection costs a few assignments and,
-//! unless somebody listens to events, no allocation.
+//! A check-out never establishes a connection itself. An operation without an idle connection joins
+//! the wait queue. The pool requests a connection ([`PoolEffect::Connect`]), which a separate task
+//! establishes. Each new or returned connection goes to the first waiter. If a waiter is dropped or
+//! times out, the connection requested for it serves the next waiter or becomes idle. A check-out
+//! of an idle connection costs a few assignments and, without an event listener, no allocation.
 //!
-//! Connections are asked for while there are more waiting operations than connections being
-//! established, within `max_connecting` and `max_pool_size`; and, when nobody waits, while there
-//! are fewer than `min_pool_size`. So one waiting operation never causes two handshakes.
+//! The pool requests connections while there are more waiters than connections being established,
+//! within `maxConnecting` and `maxPoolSize`; and, without waiters, while there are fewer than
+//! `minPoolSize`. One waiter therefore never causes two handshakes.
 //!
-//! When establishing one fails, the error goes to the first in line, as it would have done to the
-//! operation that established the connection itself — unless enough others are being established
-//! that each waiting operation can still have one. A failed connection is replaced at once only for
-//! operations that still wait; to fill up to `min_pool_size`, not before the next
-//! [`maintain`](Pool::maintain), so that a server that refuses connections is not stormed.
+//! If a connection cannot be established, the first waiter gets the error, unless enough other
+//! connections are being established for all waiters. A failed connection is replaced at once only
+//! for remaining waiters. To reach `minPoolSize`, it is replaced at the next
+//! [`maintain`](Pool::maintain), so that an unreachable server is not flooded with connection
+//! attempts.
 //!
-//! # The order of things
+//! # Order of calls and effects
 //!
-//! - An error on a connection is told to the topology first, which may [`clear`](Pool::clear) the
-//!   pool, and the connection is given back or discarded after that. A failed handshake likewise:
-//!   [`connect_failing`](Pool::connect_failing), then the topology, then
-//!   [`connect_failed`](Pool::connect_failed). Whoever retries then finds the pool already cleared.
-//! - Effects are performed in the order in which they were added. Where events are listened to,
-//!   they are to be taken over before the pool's lock is released, so that their order is the
-//!   order of what happened.
+//! - The topology processes an error of a connection first, and can [`clear`](Pool::clear) the
+//!   pool; then the connection is checked in or discarded. The order for a failed handshake is
+//!   [`connect_failing`](Pool::connect_failing), the topology,
+//!   [`connect_failed`](Pool::connect_failed). A retry then finds a pool that is already cleared.
+//! - Effects must be performed in their order. If events have a listener, take the effects before
+//!   releasing the pool's lock, so that events are published in order.
 //!
-//! # What always holds
+//! # Invariants
 //!
-//! - Pending, idle and in-use connections together never exceed `max_pool_size`, pending ones never
-//!   `max_connecting`. A connection counts as in use until it is checked in or discarded, also while
-//!   a forgotten reply is still being read from it.
+//! - Pending, idle and in-use connections together never exceed `maxPoolSize`, pending ones never
+//!   `maxConnecting`. A connection is in use until it is checked in or discarded, also while a
+//!   pending reply is read from it.
 //! - While an operation waits, no connection is idle.
-//! - No idle or pending connection is stale: clearing closes them at once, which frees their places
-//!   for the operations that retry.
-//! - After [`CheckOut::Wait`] exactly one [`Effect::Deliver`] or [`Effect::Fail`] follows, unless the
+//! - No idle or pending connection is stale: clearing the pool closes them at once, which makes
+//!   room for the connections of retries.
+//! - [`CheckOutResult::Wait`] is followed by exactly one [`PoolEffect::Deliver`] or
+//!   [`PoolEffect::Fail`], unless the waiter is cancelled.
+//!
+//! [Connection Monitoring and Pooling]:
+//! https://github.com/mongodb/specifications/blob/master/source/connection-monitoring-and-pooling/connection-monitoring-and-pooling.md
 //!   waiter is cancelled.
 
-mod announce;
 mod conn;
 mod effect;
 mod establish;
 mod lifecycle;
 mod limits;
-mod members;
 #[cfg(test)]
 mod properties;
+mod publisher;
+mod records;
 mod services;
 #[cfg(test)]
 mod tests;
@@ -60,8 +62,8 @@ mod wait_queue;
 
 use std::{fmt::Display, time::Instant};
 
-pub use conn::{Conn, ConnectionId};
-pub use effect::{Abandonment, CheckOut, CheckOutError, Clear, Effect};
+pub use conn::{ConnectionId, PoolConnection};
+pub use effect::{CheckOutError, CheckOutResult, ClearRequest, PoolEffect, WaitCancellation};
 pub use wait_queue::WaiterId;
 
 use bson::oid::ObjectId;
@@ -73,149 +75,161 @@ use crate::{
         PoolCreatedEvent,
     },
 };
-use announce::Announcer;
 pub use limits::DEFAULT_MAX_POOL_SIZE;
-use limits::Limits;
-use members::{Members, Phase};
-use services::Services;
+use limits::PoolLimits;
+use publisher::EventPublisher;
+use records::{ConnectionRecords, ConnectionState};
+use services::ServiceGenerations;
 use wait_queue::WaitQueue;
 
-/// Counts the clearings of a pool; a connection of an earlier generation than its pool's is stale.
+/// Generation of a pool, incremented by each clearing. A connection of an earlier generation is
+/// stale.
 pub type Generation = u64;
 
-/// The connections to one server. See the [module](self) for its rules.
+/// Connection pool of one server. See the [module](self) for its rules.
 ///
-/// `C` is the connection itself, whatever that is; `E` is why one could not be had.
+/// `C` is the connection, `E` is the error of establishing one.
 #[derive(Debug)]
 pub struct Pool<C, E> {
-    announcer: Announcer,
-    limits: Limits,
-    state: State,
+    publisher: EventPublisher,
+    limits: PoolLimits,
+    state: PoolState,
     generation: Generation,
-    /// Behind a load balancer, generations are counted by service.
-    services: Option<Services>,
-    /// Why the pool was cleared last.
+    /// Generations of the services behind a load balancer.
+    services: Option<ServiceGenerations>,
+    /// Error that caused the latest clearing.
     cause: Option<E>,
-    members: Members,
-    /// The connection used last is on top, so that the others may grow old enough to be closed.
+    records: ConnectionRecords,
+    /// Stack with the most recently used connection on top, so that the others can reach
+    /// `maxIdleTimeMS`.
     idle: Vec<Idle<C>>,
     queue: WaitQueue,
 }
 
-/// Which of its duties a pool performs.
+/// State of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum State {
-    /// Waits for its server to be seen; hands out and makes no connections. `ready` leads out of it.
+pub enum PoolState {
+    /// Hands out and establishes no connections until the server is available. [`Pool::ready`]
+    /// makes it ready.
     Paused,
-    /// Hands out and makes connections. `clear` leads back to `Paused`.
+    /// Hands out and establishes connections. [`Pool::clear`] pauses it.
     Ready,
-    /// Does neither, for ever.
+    /// Closed for good.
     Closed,
 }
 
-/// How many connections a pool has, by what they are doing.
+/// Number of connections of a pool, by their state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counts {
-    /// All of them.
+pub struct PoolCounts {
+    /// All connections.
     pub total: usize,
-    /// Idle ones, ready to be handed out.
+    /// Idle connections.
     pub available: usize,
-    /// Those being established.
+    /// Connections being established.
     pub pending: usize,
-    /// Those handed out and not given back.
+    /// Connections in use: checked out and not checked in.
     pub in_use: usize,
-    /// Operations waiting for one.
+    /// Waiting operations.
     pub waiting: usize,
 }
 
 #[derive(Debug)]
 struct Idle<C> {
-    conn: Conn<C>,
+    conn: PoolConnection<C>,
     since: Instant,
 }
 
 impl<C, E: Clone + Display> Pool<C, E> {
-    /// A pool without connections, paused until its server has been seen.
+    /// Creates a paused pool without connections.
     ///
-    /// Events are made only if somebody is `listening`.
+    /// Events are created only if `listening`.
     pub fn new(
         address: ServerAddress,
         options: &ConnectionPoolOptions,
         load_balanced: bool,
         listening: bool,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) -> Self {
         let pool = Self {
-            announcer: Announcer::new(address, listening),
-            limits: Limits::of(options),
-            state: State::Paused,
+            publisher: EventPublisher::new(address, listening),
+            limits: PoolLimits::of(options),
+            state: PoolState::Paused,
             generation: 0,
-            services: load_balanced.then(Services::default),
+            services: load_balanced.then(ServiceGenerations::default),
             cause: None,
-            members: Members::default(),
+            records: ConnectionRecords::default(),
             idle: Vec::new(),
             queue: WaitQueue::default(),
         };
-        pool.announcer.tell(effects, |address| {
+        pool.publisher.publish(effects, |address| {
             CmapEvent::PoolCreated(PoolCreatedEvent { address, options: Some(options.clone()) })
         });
         pool
     }
 
-    /// Asks for a connection: the one used last, or a place in the queue.
-    pub fn check_out(&mut self, now: Instant, effects: &mut Vec<Effect<C, E>>) -> CheckOut<C, E> {
-        self.announcer.tell(effects, |address| {
+    /// Checks out a connection: the most recently used idle one, or a place in the wait queue.
+    pub fn check_out(
+        &mut self,
+        now: Instant,
+        effects: &mut Vec<PoolEffect<C, E>>,
+    ) -> CheckOutResult<C, E> {
+        self.publisher.publish(effects, |address| {
             CmapEvent::ConnectionCheckoutStarted(ConnectionCheckoutStartedEvent { address })
         });
-        let refusal = match self.state {
-            State::Ready => None,
-            State::Paused => Some(CheckOutError::Cleared { cause: self.cause.clone() }),
-            State::Closed => Some(CheckOutError::Closed),
+        let error = match self.state {
+            PoolState::Ready => None,
+            PoolState::Paused => Some(CheckOutError::Cleared { cause: self.cause.clone() }),
+            PoolState::Closed => Some(CheckOutError::Closed),
         };
-        if let Some(error) = refusal {
-            self.announcer.check_out_failed(effects, &error, std::time::Duration::ZERO);
-            return CheckOut::Failed(error);
+        if let Some(error) = error {
+            self.publisher.check_out_failed(effects, &error, std::time::Duration::ZERO);
+            return CheckOutResult::Failed(error);
         }
         while let Some(Idle { conn, since }) = self.idle.pop() {
             if !self.limits.idled_too_long(since, now) {
-                self.members.enter(conn.id, Phase::InUse);
-                self.announcer.checked_out(effects, conn.id, std::time::Duration::ZERO);
-                return CheckOut::Ready(conn);
+                self.records.set_state(conn.id, ConnectionState::InUse);
+                self.publisher.checked_out(effects, conn.id, std::time::Duration::ZERO);
+                return CheckOutResult::Ready(conn);
             }
             self.close_conn(conn, ConnectionClosedReason::Idle, effects);
         }
         let waiter = self.queue.join(now);
         self.connect_for_waiters(now, effects);
-        CheckOut::Wait(waiter)
+        CheckOutResult::Wait(waiter)
     }
 
-    /// Gives a connection back: to the first in line, or to lie idle, or to be closed if the pool
+    /// Checks in a connection. It goes to the first waiter, becomes idle, or is closed if the pool
     /// was cleared or closed in the meantime.
     ///
-    /// Only a connection on which nothing is left to be read may come back; one that is broken or
-    /// in the middle of a message is to be [discarded](Self::discard).
-    pub fn check_in(&mut self, conn: Conn<C>, now: Instant, effects: &mut Vec<Effect<C, E>>) {
-        if !self.members.is(conn.id, Phase::InUse) {
-            // Another pool's, or already given up: it has no place here to go back to.
-            effects.push(Effect::Close {
+    /// No reply may be pending on the connection. [Discard](Self::discard) a connection that is
+    /// broken or in the middle of a message.
+    pub fn check_in(
+        &mut self,
+        conn: PoolConnection<C>,
+        now: Instant,
+        effects: &mut Vec<PoolEffect<C, E>>,
+    ) {
+        if !self.records.is(conn.id, ConnectionState::InUse) {
+            // The connection belongs to another pool, or was discarded already.
+            effects.push(PoolEffect::Close {
                 id: conn.id,
                 payload: conn.payload,
                 reason: ConnectionClosedReason::Dropped,
             });
             return;
         }
-        self.announcer.checked_in(effects, conn.id);
-        let unfit = if self.state == State::Closed {
+        self.publisher.checked_in(effects, conn.id);
+        let close_reason = if self.state == PoolState::Closed {
             Some(ConnectionClosedReason::PoolClosed)
         } else if conn.generation < self.generation(conn.service_id) {
             Some(ConnectionClosedReason::Stale)
         } else {
             None
         };
-        match unfit {
-            None => self.hand_over(conn, now, effects),
+        match close_reason {
+            None => self.deliver_or_idle(conn, now, effects),
             Some(reason) => {
                 self.close_conn(conn, reason, effects);
                 self.connect_for_waiters(now, effects);
@@ -223,52 +237,52 @@ impl<C, E: Clone + Display> Pool<C, E> {
         }
     }
 
-    /// Gives back only the place of a connection in use; the caller closes the connection itself.
+    /// Removes a connection in use from the pool. The caller closes the connection itself.
     ///
-    /// To be called *after* the topology has been told of `error`. Does nothing for a connection
-    /// that is not in use.
+    /// Call this *after* the topology has processed `error`. Has no effect on a connection that is
+    /// not in use.
     pub fn discard(
         &mut self,
         id: ConnectionId,
         reason: ConnectionClosedReason,
         error: Option<&E>,
         now: Instant,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) {
-        if !self.members.is(id, Phase::InUse) {
+        if !self.records.is(id, ConnectionState::InUse) {
             return;
         }
-        self.announcer.checked_in(effects, id);
-        self.strike_off(id, reason, error, effects);
+        self.publisher.checked_in(effects, id);
+        self.remove_connection(id, reason, error, effects);
         self.connect_for_waiters(now, effects);
-        if self.state == State::Ready && self.members.total() < self.limits.min_size {
-            effects.push(Effect::WakeMaintenance);
+        if self.state == PoolState::Ready && self.records.total() < self.limits.min_size {
+            effects.push(PoolEffect::WakeMaintenance);
         }
     }
 
-    /// Takes a waiter out of the queue.
+    /// Removes a waiter from the queue.
     ///
-    /// Returns whether it was still in it. If not, its connection or its error was on the way
-    /// already, and the caller must take it and give the connection back.
+    /// Returns `false` if the waiter was already served. The caller must then take its connection
+    /// or error, and check in the connection.
     pub fn cancel(
         &mut self,
         waiter: WaiterId,
-        why: Abandonment,
+        why: WaitCancellation,
         now: Instant,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) -> bool {
         let Some(since) = self.queue.leave(waiter) else { return false };
         let waited = now.saturating_duration_since(since);
-        self.announcer.abandoned(effects, why, waited);
+        self.publisher.abandoned(effects, why, waited);
         true
     }
 
-    /// Whether the pool is paused, ready or closed.
-    pub fn state(&self) -> State {
+    /// Returns the state of the pool.
+    pub fn state(&self) -> PoolState {
         self.state
     }
 
-    /// The pool's generation, or, behind a load balancer, that of a service.
+    /// Returns the generation of the pool or, behind a load balancer, of a service.
     pub fn generation(&self, service_id: Option<ObjectId>) -> Generation {
         match (&self.services, service_id) {
             (Some(services), Some(service)) => services.generation(service),
@@ -276,35 +290,40 @@ impl<C, E: Clone + Display> Pool<C, E> {
         }
     }
 
-    /// How many connections there are, and of what kind.
-    pub fn counts(&self) -> Counts {
-        Counts {
-            total: self.members.total(),
+    /// Returns the number of connections by their state.
+    pub fn counts(&self) -> PoolCounts {
+        PoolCounts {
+            total: self.records.total(),
             available: self.idle.len(),
-            pending: self.members.establishing(),
-            in_use: self.members.in_use(),
+            pending: self.records.establishing(),
+            in_use: self.records.in_use(),
             waiting: self.queue.waiting(),
         }
     }
 
-    /// When the oldest idle connection will have been idle for too long: the time at which
-    /// [`maintain`](Self::maintain) has something to do.
+    /// Returns the time at which the oldest idle connection exceeds `maxIdleTimeMS`, so that
+    /// [`maintain`](Self::maintain) closes it.
     pub fn next_idle_expiry(&self) -> Option<Instant> {
         let oldest = self.idle.first()?;
         oldest.since.checked_add(self.limits.max_idle_time?)
     }
 
-    /// A usable connection goes to the first in line, or lies idle.
-    fn hand_over(&mut self, conn: Conn<C>, now: Instant, effects: &mut Vec<Effect<C, E>>) {
+    /// Delivers a usable connection to the first waiter, or makes it idle.
+    fn deliver_or_idle(
+        &mut self,
+        conn: PoolConnection<C>,
+        now: Instant,
+        effects: &mut Vec<PoolEffect<C, E>>,
+    ) {
         match self.queue.next() {
             Some((waiter, since)) => {
-                self.members.enter(conn.id, Phase::InUse);
+                self.records.set_state(conn.id, ConnectionState::InUse);
                 let waited = now.saturating_duration_since(since);
-                self.announcer.checked_out(effects, conn.id, waited);
-                effects.push(Effect::Deliver(waiter, conn));
+                self.publisher.checked_out(effects, conn.id, waited);
+                effects.push(PoolEffect::Deliver(waiter, conn));
             }
             None => {
-                self.members.enter(conn.id, Phase::Idle);
+                self.records.set_state(conn.id, ConnectionState::Idle);
                 self.idle.push(Idle { conn, since: now });
             }
         }
@@ -312,26 +331,26 @@ impl<C, E: Clone + Display> Pool<C, E> {
 
     fn close_conn(
         &mut self,
-        conn: Conn<C>,
+        conn: PoolConnection<C>,
         reason: ConnectionClosedReason,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) {
-        self.strike_off(conn.id, reason, None, effects);
-        effects.push(Effect::Close { id: conn.id, payload: conn.payload, reason });
+        self.remove_connection(conn.id, reason, None, effects);
+        effects.push(PoolEffect::Close { id: conn.id, payload: conn.payload, reason });
     }
 
-    /// A connection is no longer one of this pool's.
-    fn strike_off(
+    /// Removes a connection from the records of this pool.
+    fn remove_connection(
         &mut self,
         id: ConnectionId,
         reason: ConnectionClosedReason,
         error: Option<&E>,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) {
-        let Some(member) = self.members.remove(id) else { return };
-        if let (Some(services), Some(service)) = (&mut self.services, member.service_id) {
+        let Some(record) = self.records.remove(id) else { return };
+        if let (Some(services), Some(service)) = (&mut self.services, record.service_id) {
             services.leave(service);
         }
-        self.announcer.closed(effects, id, reason, member.service_id, error);
+        self.publisher.closed(effects, id, reason, record.service_id, error);
     }
 }

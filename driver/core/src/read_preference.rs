@@ -1,7 +1,7 @@
-//! Which members of a replica set a read may go to, as the application asks for it.
+//! Read preferences.
 //!
-//! A [`ReadPreference`] is what the user wrote; [`crate::selection`] applies it. Its serde form is
-//! the `$readPreference` document that routers and servers understand.
+//! [`crate::selection`] applies a [`ReadPreference`] to the servers. It serializes to the
+//! `$readPreference` document of commands.
 
 use std::{fmt, time::Duration};
 
@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 pub use crate::description::TagSet;
 
-/// How reads are routed to the members of a replica set.
+/// [Read preference](https://www.mongodb.com/docs/manual/core/read-preference/): members of a
+/// replica set that a read may be sent to (`$readPreference`). Defaults to primary.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,104 +24,116 @@ pub use crate::description::TagSet;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadPreference {
-    /// The primary only.
+    /// `primary`: the primary only.
     #[default]
     Primary,
-    /// A secondary only.
+    /// `secondary`: secondaries only.
     Secondary {
-        /// Which secondaries.
+        /// Tag sets, maximum staleness and hedged reads for secondaries.
         options: Option<ReadPreferenceOptions>,
     },
-    /// The primary, or a secondary while there is none.
+    /// `primaryPreferred`: the primary, or a secondary if there is none.
     PrimaryPreferred {
-        /// Which secondaries.
+        /// Tag sets, maximum staleness and hedged reads for secondaries.
         options: Option<ReadPreferenceOptions>,
     },
-    /// A secondary, or the primary if none is suitable.
+    /// `secondaryPreferred`: a secondary, or the primary if none is suitable.
     SecondaryPreferred {
-        /// Which secondaries.
+        /// Tag sets, maximum staleness and hedged reads for secondaries.
         options: Option<ReadPreferenceOptions>,
     },
-    /// The primary or a secondary, whichever is near.
+    /// `nearest`: any member within the latency window.
     Nearest {
-        /// Which members.
+        /// Tag sets, maximum staleness and hedged reads.
         options: Option<ReadPreferenceOptions>,
     },
 }
 
-/// Narrows a read preference other than primary.
+/// Options of a read preference other than primary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadPreferenceOptions {
-    /// Tags that a member must have. The sets are tried in order; the first that any member
-    /// matches decides. An empty set matches every member.
+    /// Tag sets, tried in order (`tags`, `readPreferenceTags`). The first set that matches a member
+    /// applies; an empty set matches every member. Defaults to no restriction.
     pub tag_sets: Option<Vec<TagSet>>,
-    /// How far a secondary may lag behind the primary: at least 90 seconds.
+    /// Maximum replication lag of a secondary, at least 90 seconds (`maxStalenessSeconds`).
+    /// Defaults to no limit.
     pub max_staleness: Option<Duration>,
-    /// Whether a router may send the read to two members of each shard.
+    /// Hedged reads (`hedge`). Defaults to the server's setting.
     pub hedge: Option<HedgedReadOptions>,
 }
 
-/// Whether a router may send a read to two members of each shard and use the first answer.
+/// Hedged reads: a mongos may send a read to two members of each shard and use the first reply.
 ///
-/// Servers from 8.0 on ignore it.
+/// Servers since version 8.0 ignore this option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HedgedReadOptions {
-    /// Whether it may.
+    /// Enables hedged reads (`enabled`).
     pub enabled: bool,
 }
 
-/// Why a read preference cannot be what was asked for.
+/// Error of an invalid read preference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidReadPreference {
-    /// There is no mode of that name.
+    /// The mode is unknown.
     #[error(
-        "unknown read preference mode \"{0}\": expected primary, primaryPreferred, secondary, \
+        "unknown read preference mode \"{0}\"; expected primary, primaryPreferred, secondary, \
          secondaryPreferred or nearest"
     )]
     UnknownMode(String),
-    /// Options only make sense where a secondary could be chosen.
-    #[error("read preference primary cannot be combined with {0}")]
+    /// The mode primary has no options.
+    #[error("read preference primary cannot be combined with {0}; use another mode")]
     PrimaryWithOption(&'static str),
-    /// Neither a positive number nor -1.
-    #[error("maxStalenessSeconds must be a positive number, or -1 for no limit, but it is {0}")]
+    /// The number of seconds is neither positive nor -1.
+    #[error("maxStalenessSeconds must be positive, or -1 for no limit, but is {0}")]
     MaxStaleness(i64),
 }
 
 impl ReadPreference {
-    /// The primary only.
+    /// Creates the read preference `primary`: the primary only.
     pub fn primary() -> Self {
         Self::Primary
     }
 
-    /// A secondary only.
+    /// Creates the read preference `secondary`: secondaries only.
     pub fn secondary(options: impl Into<Option<ReadPreferenceOptions>>) -> Self {
         Self::Secondary { options: options.into() }
     }
 
-    /// The primary, or a secondary while there is none.
+    /// Creates the read preference `primaryPreferred`: the primary, or a secondary if there is
+    /// none.
     pub fn primary_preferred(options: impl Into<Option<ReadPreferenceOptions>>) -> Self {
         Self::PrimaryPreferred { options: options.into() }
     }
 
-    /// A secondary, or the primary if none is suitable.
+    /// Creates the read preference `secondaryPreferred`: a secondary, or the primary if none is
+    /// suitable.
     pub fn secondary_preferred(options: impl Into<Option<ReadPreferenceOptions>>) -> Self {
         Self::SecondaryPreferred { options: options.into() }
     }
 
-    /// The primary or a secondary, whichever is near.
+    /// Creates the read preference `nearest`: any member within the latency window.
     pub fn nearest(options: impl Into<Option<ReadPreferenceOptions>>) -> Self {
         Self::Nearest { options: options.into() }
     }
 
-    /// The preference of that mode, without options. Letter case does not matter.
+    /// Creates a read preference from the name of its mode, without options. Letter case is
+    /// ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidReadPreference::UnknownMode`].
     pub fn from_mode(mode: &str) -> Result<Self, InvalidReadPreference> {
         Self::from_parts(mode, ReadPreferenceOptions::default())
     }
 
-    /// The preference of that mode with these options, which primary does not take.
+    /// Creates a read preference from the name of its mode and its options.
+    ///
+    /// # Errors
+    ///
+    /// An error if the mode is unknown, or is primary and an option is set.
     pub fn from_parts(
         mode: &str,
         options: ReadPreferenceOptions,
@@ -140,12 +153,20 @@ impl ReadPreference {
         }
     }
 
-    /// The same preference with these tag sets.
+    /// Sets the tag sets (`tags`).
+    ///
+    /// # Errors
+    ///
+    /// An error for the mode primary.
     pub fn with_tag_sets(self, tag_sets: Vec<TagSet>) -> Result<Self, InvalidReadPreference> {
         self.with(|options| options.tag_sets = Some(tag_sets))
     }
 
-    /// The same preference with this limit on how stale a secondary may be.
+    /// Sets the maximum replication lag of a secondary (`maxStalenessSeconds`).
+    ///
+    /// # Errors
+    ///
+    /// An error for the mode primary.
     pub fn with_max_staleness(
         self,
         max_staleness: Duration,
@@ -162,7 +183,7 @@ impl ReadPreference {
         Self::from_parts(self.mode(), options)
     }
 
-    /// The mode's name, as on the wire and in a connection string.
+    /// Returns the name of the mode, as used in commands and connection strings.
     pub fn mode(&self) -> &'static str {
         match self {
             Self::Primary => "primary",
@@ -173,7 +194,7 @@ impl ReadPreference {
         }
     }
 
-    /// The options, if any were given.
+    /// Returns the options.
     pub fn options(&self) -> Option<&ReadPreferenceOptions> {
         match self {
             Self::Primary => None,
@@ -184,22 +205,22 @@ impl ReadPreference {
         }
     }
 
-    /// The tag sets asked for; empty if none were.
+    /// Returns the tag sets. Empty if there are none.
     pub fn tag_sets(&self) -> &[TagSet] {
         self.options().and_then(|options| options.tag_sets.as_deref()).unwrap_or_default()
     }
 
-    /// How far a secondary may lag behind.
+    /// Returns the maximum replication lag of a secondary.
     pub fn max_staleness(&self) -> Option<Duration> {
         self.options().and_then(|options| options.max_staleness)
     }
 
-    /// Whether reads may be hedged, if the application said so or not.
+    /// Returns the setting of hedged reads.
     pub fn hedge(&self) -> Option<HedgedReadOptions> {
         self.options().and_then(|options| options.hedge)
     }
 
-    /// The `$readPreference` document.
+    /// Returns the `$readPreference` document.
     pub fn to_document(&self) -> Document {
         let mut document = doc! { "mode": self.mode() };
         let Some(options) = self.options() else { return document };
@@ -222,7 +243,7 @@ fn tags_as_bson(tags: &TagSet) -> Bson {
     tags.iter().map(|(name, value)| (name.clone(), Bson::from(value))).collect::<Document>().into()
 }
 
-/// Servers of every version take an int32, so a wider number is used only where it must be.
+/// Returns an int32, which servers of every version accept, or an int64 if necessary.
 fn whole_seconds(duration: Duration) -> Bson {
     match i32::try_from(duration.as_secs()) {
         Ok(seconds) => Bson::Int32(seconds),
@@ -231,13 +252,13 @@ fn whole_seconds(duration: Duration) -> Bson {
 }
 
 impl ReadPreferenceOptions {
-    /// Options to be filled in one by one.
+    /// Returns a builder of options.
     pub fn builder() -> ReadPreferenceOptionsBuilder {
         ReadPreferenceOptionsBuilder::default()
     }
 
-    /// The name of an option that says something. Neither no tag set nor the single empty one does:
-    /// both match every member.
+    /// Returns the name of an option that has an effect. No tag set and a single empty one both
+    /// match every member.
     fn first_given(&self) -> Option<&'static str> {
         let names_tags = |sets: &Vec<TagSet>| !sets.is_empty() && *sets != [TagSet::new()];
         if self.tag_sets.as_ref().is_some_and(names_tags) {
@@ -253,63 +274,67 @@ impl ReadPreferenceOptions {
 }
 
 impl HedgedReadOptions {
-    /// Options to be filled in one by one.
+    /// Returns a builder of options.
     pub fn builder() -> HedgedReadOptionsBuilder {
         HedgedReadOptionsBuilder(HedgedReadOptions { enabled: true })
     }
 }
 
-/// Fills in [`ReadPreferenceOptions`].
+/// Builder of [`ReadPreferenceOptions`].
 #[derive(Clone, Debug, Default)]
 pub struct ReadPreferenceOptionsBuilder(ReadPreferenceOptions);
 
 impl ReadPreferenceOptionsBuilder {
-    /// Tags that a member must have, in order of preference.
+    /// Sets the tag sets, in order of preference (`tags`).
     #[must_use]
     pub fn tag_sets(mut self, tag_sets: impl Into<Option<Vec<TagSet>>>) -> Self {
         self.0.tag_sets = tag_sets.into();
         self
     }
 
-    /// How far a secondary may lag behind the primary.
+    /// Sets the maximum replication lag of a secondary (`maxStalenessSeconds`).
     #[must_use]
     pub fn max_staleness(mut self, max_staleness: impl Into<Option<Duration>>) -> Self {
         self.0.max_staleness = max_staleness.into();
         self
     }
 
-    /// Whether a router may hedge reads.
+    /// Sets hedged reads (`hedge`).
     #[must_use]
     pub fn hedge(mut self, hedge: impl Into<Option<HedgedReadOptions>>) -> Self {
         self.0.hedge = hedge.into();
         self
     }
 
-    /// The finished options.
+    /// Returns the options.
     pub fn build(self) -> ReadPreferenceOptions {
         self.0
     }
 }
 
-/// Fills in [`HedgedReadOptions`]; hedging is enabled unless told otherwise.
+/// Builder of [`HedgedReadOptions`]. Hedged reads are enabled by default.
 #[derive(Clone, Debug)]
 pub struct HedgedReadOptionsBuilder(HedgedReadOptions);
 
 impl HedgedReadOptionsBuilder {
-    /// Whether a router may hedge reads.
+    /// Enables hedged reads if `true` (`enabled`).
     #[must_use]
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.0.enabled = enabled;
         self
     }
 
-    /// The finished options.
+    /// Returns the options.
     pub fn build(self) -> HedgedReadOptions {
         self.0
     }
 }
 
-/// `maxStalenessSeconds` as a connection string or a document gives it: -1 means no limit.
+/// Parses `maxStalenessSeconds`. Returns `None` for -1, which means no limit.
+///
+/// # Errors
+///
+/// An error for zero and other negative numbers.
 pub fn max_staleness_from_seconds(seconds: i64) -> Result<Option<Duration>, InvalidReadPreference> {
     match u64::try_from(seconds) {
         Ok(0) => Err(InvalidReadPreference::MaxStaleness(0)),
@@ -352,7 +377,7 @@ impl Serialize for ReadPreference {
 
 impl<'de> Deserialize<'de> for ReadPreference {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = WireForm::deserialize(deserializer)?;
+        let wire = WireReadPreference::deserialize(deserializer)?;
         let max_staleness = match wire.max_staleness_seconds {
             Some(seconds) => max_staleness_from_seconds(seconds).map_err(D::Error::custom)?,
             None => None,
@@ -363,10 +388,10 @@ impl<'de> Deserialize<'de> for ReadPreference {
     }
 }
 
-/// The `$readPreference` document, field by field.
+/// The `$readPreference` document.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WireForm {
+struct WireReadPreference {
     mode: String,
     #[serde(alias = "tagSets", alias = "tag_sets")]
     tags: Option<Vec<TagSet>>,
@@ -392,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mode_is_read_whatever_its_case() {
+    fn modes_are_parsed_case_insensitively() {
         for mode in ["primary", "secondary", "primaryPreferred", "secondaryPreferred", "nearest"] {
             assert_eq!(ReadPreference::from_mode(mode).unwrap().mode(), mode);
             assert_eq!(ReadPreference::from_mode(&mode.to_uppercase()).unwrap().mode(), mode);
@@ -402,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_preference_becomes_the_document_and_back() {
+    fn read_preference_round_trips_as_document() {
         let options = ReadPreferenceOptions::builder()
             .tag_sets(vec![tags("dc", "ny"), TagSet::new()])
             .max_staleness(Duration::from_secs(120))
@@ -420,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_preference_names_only_its_mode() {
+    fn read_preference_without_options_has_only_a_mode() {
         for preference in [
             ReadPreference::Primary,
             ReadPreference::secondary(None),
@@ -431,17 +456,17 @@ mod tests {
     }
 
     #[test]
-    fn primary_takes_no_options() {
+    fn primary_rejects_options() {
         let primary = ReadPreference::primary();
         assert!(primary.clone().with_tag_sets(vec![tags("a", "b")]).is_err());
         assert!(primary.clone().with_max_staleness(Duration::from_secs(90)).is_err());
         assert!(read(doc! { "mode": "primary", "hedge": { "enabled": true } }).is_err());
-        // The empty tag set asks for nothing.
+        // The empty tag set matches every member.
         assert_eq!(primary.clone().with_tag_sets(vec![TagSet::new()]), Ok(primary));
     }
 
     #[test]
-    fn minus_one_second_of_staleness_is_no_limit() {
+    fn max_staleness_of_minus_one_means_no_limit() {
         let read = |seconds: i64| read(doc! { "mode": "nearest", "maxStalenessSeconds": seconds });
         assert_eq!(read(-1).unwrap().max_staleness(), None);
         assert_eq!(read(1).unwrap().max_staleness(), Some(Duration::from_secs(1)));
@@ -451,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_added_without_losing_the_others() {
+    fn options_are_added_without_replacing_others() {
         let preference = ReadPreference::secondary(None)
             .with_tag_sets(vec![tags("dc", "ny")])
             .and_then(|preference| preference.with_max_staleness(Duration::from_secs(100)))
@@ -460,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_staleness_beyond_32_bits_is_sent_whole() {
+    fn max_staleness_beyond_int32_is_sent_as_int64() {
         let preference = ReadPreference::nearest(None);
         let document = preference.with_max_staleness(Duration::from_secs(1 << 40)).unwrap();
         assert_eq!(document.to_document().get_i64("maxStalenessSeconds").unwrap(), 1 << 40);

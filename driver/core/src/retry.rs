@@ -1,87 +1,88 @@
-//! When a command is tried again, which error a caller gets, and what became of the write.
+//! Retries of commands: which failures are retried, which error is raised, and the outcome of a
+//! write.
 //!
-//! The one state machine for retryable writes, retryable reads and overloaded servers. It knows
-//! nothing of sockets, sessions or the driver's errors: failures come in as facts, `now` and random
-//! numbers are passed in, and decisions go out as data for the driver's loop to act on. One
-//! [`Retry`] serves one command; a batch that is sent as several commands has one for each, because
-//! each has its own transaction id. All of a client's commands share one [`Budget`].
+//! This is the only state machine for retryable writes, retryable reads and overload errors. It has
+//! no sockets, sessions or driver errors: failures arrive as facts, `now` and random numbers are
+//! parameters, and decisions leave as data for the driver's loop. One [`Retry`] serves one command.
+//! A batch of several commands has one for each, because each has its own `txnNumber`. All commands
+//! of a client share one [`RetryBudget`].
 //!
-//! # The order of calls
+//! # Order of calls
 //!
 //! ```text
-//! Retry::new
-//!   loop: select a server, avoiding deprioritised()
-//!           none found          -> no_server()            -> GiveUp
-//!         server_selected(facts)                          -> go on | GiveUp
-//!         check out a connection
-//!           failed              -> on_failure(..)         -> Retry after a wait | GiveUp
-//!         begin_sending(now)                              -> TransactionId | GiveUp
-//!         send, receive
-//!           failed              -> on_failure(..)         -> Retry after a wait | GiveUp
-//!           succeeded           -> succeeded()
+//!     Retry::new
+//!       loop: select a server, without deprioritized() if others are suitable
+//!               none found          -> no_server()            -> GiveUp
+//!             server_selected(facts)                          -> continue | GiveUp
+//!             check out a connection
+//!               failed              -> on_failure(..)         -> Retry after a backoff | GiveUp
+//!             begin_send(now)                                 -> TxnNumber | GiveUp
+//!             send, receive
+//!               failed              -> on_failure(..)         -> Retry after a backoff | GiveUp
+//!               succeeded           -> succeeded()
 //! ```
 //!
-//! # What may be tried again at all
+//! # Commands that can be retried
 //!
-//! There are two ways for an error to be retryable. By its *kind*: it is one of those that the
-//! specifications of retryable reads and writes list, and the command can be sent twice without
-//! harm. That is decided when the first server has been selected, and never widened later. By its
-//! *label* `RetryableError`: the server has not carried the command out, so that any command may be
-//! sent again.
+//! An error is retryable in one of two ways. By its *code*: it is a network error, or has a code that
+//! the specifications of retryable reads and writes list, and the command is safe to repeat. The
+//! first selected server decides whether the command is; later servers never extend it. By its
+//! *label* `RetryableError`: the server has not executed the command, so any command can be retried.
 //!
-//! | # | command                              | by the error's kind if                                     | by its label if | transaction id |
-//! |---|--------------------------------------|------------------------------------------------------------|-----------------|----------------|
-//! | 1 | [`Kind::Read`]                       | `retryReads`, not in a transaction                         | `retryReads`    | no             |
-//! | 2 | [`Kind::RecognisableWrite`]          | `retryWrites`, not in a transaction, acknowledged, and the server supports it (wire version 6, sessions, not a standalone) | `retryWrites`, acknowledged | yes, if it may be retried by kind |
-//! | 3 | [`Kind::EndTransaction`]             | always, whatever `retryWrites` says                        | always          | the transaction's own |
-//! | 4 | [`Kind::Write`]                      | never                                                      | `retryWrites`, acknowledged | no |
-//! | 5 | [`Kind::GetMore`]                    | never                                                      | `retryReads`    | no             |
-//! | 6 | [`Kind::Generic`]                    | never                                                      | `retryReads` and `retryWrites`, acknowledged | no |
+//! | # | command                             | by code if                                                 | by label if     | `txnNumber` |
+//! |---|-------------------------------------|------------------------------------------------------------|-----------------|-------------|
+//! | 1 | [`CommandKind::Read`]               | `retryReads`, not in a transaction                         | `retryReads`    | no |
+//! | 2 | [`CommandKind::RetryableWrite`]     | `retryWrites`, not in a transaction, acknowledged, and supported by the server (wire version 6, sessions, not a standalone) | `retryWrites`, acknowledged | yes, if it can be retried by code |
+//! | 3 | [`CommandKind::EndTransaction`]     | always, whatever the value of `retryWrites`                | always          | that of the transaction |
+//! | 4 | [`CommandKind::Write`]              | never                                                      | `retryWrites`, acknowledged | no |
+//! | 5 | [`CommandKind::GetMore`]            | never                                                      | `retryReads`    | no |
+//! | 6 | [`CommandKind::Generic`]            | never                                                      | `retryReads` and `retryWrites`, acknowledged | no |
 //!
-//! # What happens after a failure
+//! # Decision after a failure
 //!
-//! An *overload error* here is one labelled `RetryableError` or `SystemOverloadedError`; any other
-//! is an ordinary one, and so is the retry after it. The first row that fits decides.
+//! An *overload error* has the label `RetryableError` or `SystemOverloadedError`. Any other error
+//! is an *ordinary error*, and the retry after it an ordinary retry. The first row that applies
+//! decides.
 //!
-//! | # | the failure                                                                | then |
-//! |---|----------------------------------------------------------------------------|------|
-//! | 1 | not retryable by kind: of a write, one without `RetryableWriteError`, be it from the server or added here ([`retryable_write_label`]); of a read, neither a network error, nor PoolCleared, nor one of the specification's codes; or the command may not be. And not retryable by label: none, or the command may not be; or a reply that tells of writes, or no reply to what was sent | give up |
-//! | 2 | it or an earlier one is an overload error, and there were `maxAdaptiveRetries` retries of any sort | give up |
-//! | 3 | it is an ordinary one, there is no deadline, and something was sent that was retried before; or nothing was sent, and the first such failure was `serverSelectionTimeoutMS` ago | give up |
-//! | 4 | there is a deadline, and it has passed                                      | give up |
-//! | 5 | an earlier attempt, or this one, may have been carried out, and was sent so long ago that the server may have forgotten the session | give up |
-//! | 6 | there is to be a wait, and it would not end before the deadline             | give up; no token is taken |
-//! | 7 | it is an overload error, and the [`Budget`] has no token                    | give up |
-//! | 8 | any other                                                                   | retry: at once if it is the first ordinary retry, else after a wait; avoid the server if it is a router, or so labelled and `enableOverloadRetargeting` is not off |
+//! | # | condition                                                                  | decision |
+//! |---|----------------------------------------------------------------------------|----------|
+//! | 1 | The error is not retryable by code: a write error without `RetryableWriteError`, from the server or added here ([`adds_retryable_write_label`]); a read error other than a network error, PoolCleared or a listed code; or the command cannot be retried by code. And it is not retryable by label: there is no label, or the command cannot be retried by label; or the reply reports writes, or the command was sent and has no reply. | give up |
+//! | 2 | This or an earlier error is an overload error, and there were `maxAdaptiveRetries` retries of any kind. | give up |
+//! | 3 | It is an ordinary error without a deadline, and an attempt that was sent was retried before; or this attempt was not sent, and the first such failure was `serverSelectionTimeoutMS` ago. | give up |
+//! | 4 | The deadline has passed.                                                   | give up |
+//! | 5 | This or an earlier attempt may have been executed, and was sent so long ago that the session may have expired on the server. | give up |
+//! | 6 | The backoff would not end before the deadline.                             | give up, without taking a token |
+//! | 7 | It is an overload error, and the [`RetryBudget`] has no token.             | give up |
+//! | 8 | Otherwise.                                                                 | retry: immediately for the first ordinary retry, else after a backoff; deprioritize the server if it is a mongos or load balancer, or if the error has `SystemOverloadedError` and `enableOverloadRetargeting` is not off |
 //!
 //! Row 3: an attempt of which no byte was sent does not use up the retry. The pool was cleared, or
-//! the connection broke during its handshake; no server has seen the command.
+//! the connection failed during its handshake; no server has received the command.
 //!
-//! Row 5 is asked again right before sending, because waiting, selecting and connecting take time.
-//! The wait after an overload error is `jitter * min(10 s, base * 2^i)`; `i` is the number of such
-//! waits before, `base` is 100 ms or the server's `baseBackoffMS`. Between ordinary retries after
-//! the first it is `jitter * min(1 s, 10 ms * 2^i)`, so that a deadline does not turn a server's
-//! errors into a busy loop.
+//! Row 5 is checked again immediately before sending, because backoff, server selection and
+//! connecting take time. The backoff after an overload error is `jitter * min(10 s, base * 2^i)`,
+//! where `i` is the number of earlier such backoffs and `base` is 100 ms or the server's
+//! `baseBackoffMS`. From the second ordinary retry on, the backoff is `jitter * min(1 s, 10 ms *
+//! 2^i)`, so that a deadline does not turn errors of a server into a busy loop.
 //!
-//! What the token becomes that row 7 took, [`Budget`]'s module says.
+//! The module of [`RetryBudget`] documents the fate of the token taken in row 7.
 //!
-//! # Which error is raised
+//! # Raised error
 //!
-//! | # | what the attempts came to                                    | raised |
-//! |---|--------------------------------------------------------------|--------|
-//! | 1 | no attempt: the first selection failed                       | that error |
-//! | 2 | one or more were sent and not labelled `NoWritesPerformed`   | the latest of these |
-//! | 3 | none was sent, or all that were are labelled `NoWritesPerformed` | the first |
+//! | # | attempts                                                     | raised error |
+//! |---|--------------------------------------------------------------|--------------|
+//! | 1 | none: the first server selection failed                      | the selection error |
+//! | 2 | at least one was sent and lacks the label `NoWritesPerformed` | the latest of these |
+//! | 3 | none was sent, or all that were have `NoWritesPerformed`     | the first |
 //!
-//! So an error that tells of no attempt (no server, no connection) or of no write never hides one
-//! after which a write may have happened. It is the label of each error itself that counts; the
-//! specification's pseudocode asks the previous error's.
+//! An error without an attempt (no server, no connection) or without a write therefore never hides
+//! an error after which a write may have happened. The label of each error itself counts; the
+//! pseudocode of the specification examines the previous error.
 //!
-//! What became of the write is a question of its own, answered over all attempts: [`Outcome`].
+//! [`Outcome`] is the outcome of the write over all attempts.
 
 mod backoff;
 pub mod budget;
-mod codes;
+pub(crate) mod codes;
 mod decision;
 mod facts;
 mod label;
@@ -96,95 +97,103 @@ use std::{
 
 use crate::address::ServerAddress;
 
-use self::label::{is_retryable_read, is_without_transaction_numbers};
+pub use self::codes::{is_duplicate_key, is_resumable};
+use self::label::{is_retryable_read, is_txn_number_unsupported};
 pub use self::{
-    budget::{Budget, Withdrawal},
-    codes::is_of_passing_state,
-    decision::{GiveUp, Next, Raise, TransactionId, Verdict},
-    facts::{Cause, Failure, Kind, Labels, Operation, Phase, RetrySettings, ServerFacts},
-    label::retryable_write_label,
-    outcome::{Ledger, Outcome},
+    budget::{RetryBudget, RetryToken},
+    codes::is_retryable_code,
+    decision::{GiveUp, NextStep, RaisedError, RetryVerdict, TxnNumber},
+    facts::{
+        AttemptFailure, AttemptPhase, CommandFacts, CommandKind, ErrorLabels, FailureCause,
+        RetrySettings, ServerFacts,
+    },
+    label::adds_retryable_write_label,
+    outcome::{Outcome, OutcomeTracker},
 };
 
-/// On errors after which a write may be sent again with the same transaction id.
+/// Error label: the write can be retried with the same `txnNumber`.
 pub const RETRYABLE_WRITE_ERROR: &str = "RetryableWriteError";
-/// On errors of an attempt that wrote nothing.
+/// Error label: the attempt wrote nothing.
 pub const NO_WRITES_PERFORMED: &str = "NoWritesPerformed";
-/// On errors after which any command may be sent again, because this one was not carried out.
+/// Error label: the command was not executed, so any command can be retried.
 pub const RETRYABLE_ERROR: &str = "RetryableError";
-/// On errors of a server that sheds load.
+/// Error label: the server sheds load.
 pub const SYSTEM_OVERLOADED_ERROR: &str = "SystemOverloadedError";
-/// On errors after which a whole transaction may be tried again: it was not committed.
+/// Error label: the transaction was not committed and can be retried as a whole.
 pub const TRANSIENT_TRANSACTION_ERROR: &str = "TransientTransactionError";
 
-/// What a caller reads instead of the server's "Transaction numbers are only allowed on …".
+/// Message in place of the server's "Transaction numbers are only allowed on …".
 pub const RETRYABLE_WRITES_UNSUPPORTED: &str = "This MongoDB deployment does not support retryable \
      writes. Please add retryWrites=false to your connection string.";
 
-/// How much earlier than the server we take a session to have expired.
+/// Safety margin before the expiry of a session on the server.
 const SESSION_MARGIN: Duration = Duration::from_secs(60);
-/// How long servers remember a session if nothing else is known, as behind a load balancer.
+/// Lifetime of a session if the server does not report one, as behind a load balancer.
 const DEFAULT_SESSION_LIFETIME: Duration = Duration::from_secs(30 * 60);
-/// Retries of a command that was sent and failed with an ordinary error, if there is no deadline.
+/// Maximum number of retries after ordinary errors of attempts that were sent, without a deadline.
 const RETRIES_WITHOUT_DEADLINE: usize = 1;
 
-/// One command's way through its attempts; see the [module](self) for the order of calls.
+/// Retry state of one command. See the [module](self) for the order of calls.
 #[derive(Debug)]
 pub struct Retry {
     settings: RetrySettings,
-    operation: Operation,
-    policy: Option<Policy>,
-    /// The server of the attempt under way, or of the latest.
+    operation: CommandFacts,
+    policy: Option<RetryPolicy>,
+    /// Server of the current or latest attempt.
     server: Option<ServerFacts>,
     failed_attempts: usize,
-    /// The one whose error would be raised now.
-    raised: Option<Tried>,
-    deprioritised: Vec<ServerAddress>,
-    /// Retries after ordinary errors.
+    /// Attempt whose error would be raised now.
+    raised: Option<FailedAttempt>,
+    deprioritized: Vec<ServerAddress>,
+    /// Number of retries after ordinary errors.
     ordinary_retries: u32,
-    /// Those of them after an attempt that was sent.
-    retries_after_sending: usize,
+    /// Number of those after attempts that were sent.
+    retries_after_send: usize,
     /// Time of the first failure of an attempt that was not sent.
     unsent_since: Option<Instant>,
-    /// How often it waited for a server to recover.
-    waits: u32,
-    met_overload: bool,
-    budget: Arc<Budget>,
-    /// What the attempt under way was paid for with.
-    token: Option<Withdrawal>,
-    /// When the latest attempt to be sent was sent.
-    latest_sending: Option<Instant>,
-    /// When the first of those attempts was sent that may have been carried out.
+    /// Number of backoffs after overload errors.
+    backoffs: u32,
+    had_overload: bool,
+    budget: Arc<RetryBudget>,
+    /// Token taken for the current attempt.
+    token: Option<RetryToken>,
+    /// Time at which the latest attempt was sent.
+    last_sent: Option<Instant>,
+    /// Time at which the first attempt was sent that may have been executed.
     in_doubt_since: Option<Instant>,
-    /// The shortest of the servers that were selected.
+    /// Shortest session lifetime of the selected servers.
     session_lifetime: Duration,
-    ledger: Ledger,
+    outcomes: OutcomeTracker,
 }
 
-/// What the first server allows.
+/// Retry policy, determined by the first server.
 #[derive(Clone, Copy, Debug)]
-struct Policy {
+struct RetryPolicy {
     may_retry: bool,
-    with_transaction_id: bool,
+    uses_txn_number: bool,
 }
 
-/// An attempt that failed.
+/// A failed attempt.
 #[derive(Clone, Copy, Debug)]
-struct Tried {
+struct FailedAttempt {
     index: usize,
-    lacks_transaction_numbers: bool,
+    lacks_txn_numbers: bool,
 }
 
-/// Why there is no retry.
+/// Reason for not retrying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
+enum StopReason {
     Policy,
     Budget,
 }
 
 impl Retry {
-    /// A command that has not been tried, of the client whose budget this is.
-    pub fn new(settings: RetrySettings, operation: Operation, budget: &Arc<Budget>) -> Self {
+    /// Creates the state of a command without attempts.
+    pub fn new(
+        settings: RetrySettings,
+        operation: CommandFacts,
+        budget: &Arc<RetryBudget>,
+    ) -> Self {
         Self {
             settings,
             operation,
@@ -192,64 +201,68 @@ impl Retry {
             server: None,
             failed_attempts: 0,
             raised: None,
-            deprioritised: Vec::new(),
+            deprioritized: Vec::new(),
             ordinary_retries: 0,
-            retries_after_sending: 0,
+            retries_after_send: 0,
             unsent_since: None,
-            waits: 0,
-            met_overload: false,
+            backoffs: 0,
+            had_overload: false,
             budget: Arc::clone(budget),
             token: None,
-            latest_sending: None,
+            last_sent: None,
             in_doubt_since: None,
             session_lifetime: Duration::MAX,
-            ledger: Ledger::default(),
+            outcomes: OutcomeTracker::default(),
         }
     }
 
-    /// The same for a command that repeats an earlier one, and so goes on from what is known of that.
+    /// Continues with the outcome of an earlier command that this one repeats.
     #[must_use]
-    pub fn following(mut self, earlier: Ledger) -> Self {
-        self.ledger = earlier;
+    pub fn continuing_from(mut self, earlier: OutcomeTracker) -> Self {
+        self.outcomes = earlier;
         self
     }
 
-    /// What is known of all attempts so far.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// Returns the outcome of all attempts so far.
+    pub fn outcomes(&self) -> &OutcomeTracker {
+        &self.outcomes
     }
 
-    /// The servers that the next selection avoids while another is suitable.
-    pub fn deprioritised(&self) -> &[ServerAddress] {
-        &self.deprioritised
+    /// Returns the servers that server selection avoids while another one is suitable.
+    pub fn deprioritized(&self) -> &[ServerAddress] {
+        &self.deprioritized
     }
 
-    /// Index of the attempt whose error would be raised now; the first attempt is 0.
+    /// Returns the index of the attempt whose error would be raised now. The first attempt is 0.
     pub fn raised_attempt(&self) -> Option<usize> {
         self.raised.map(|raised| raised.index)
     }
 
-    /// How many attempts have failed.
+    /// Returns the number of failed attempts.
     pub fn failed_attempts(&self) -> usize {
         self.failed_attempts
     }
 
-    /// What became of the write so far.
+    /// Returns the outcome of the write so far.
     pub fn outcome(&self) -> Outcome {
-        self.ledger.outcome()
+        self.outcomes.outcome()
     }
 
-    /// No server could be selected.
+    /// Ends the command because no server could be selected.
     pub fn no_server(&self) -> GiveUp {
         self.give_up()
     }
 
-    /// A server was selected. An error means that the command must not be sent to it, because it
-    /// could not recognise what another server was sent before.
+    /// Records the selected server.
+    ///
+    /// # Errors
+    ///
+    /// The command must not be sent: this server could not recognise the `txnNumber` of an earlier
+    /// attempt.
     pub fn server_selected(&mut self, server: ServerFacts) -> Result<(), GiveUp> {
         let supported = server.supports_retryable_writes();
         match self.policy {
-            None => self.policy = Some(self.policy_by(supported)),
+            None => self.policy = Some(self.policy_for(supported)),
             Some(_) if self.needs_session_record() && !supported => {
                 return Err(self.give_up());
             }
@@ -261,153 +274,159 @@ impl Retry {
         Ok(())
     }
 
-    fn policy_by(&self, supported: bool) -> Policy {
+    fn policy_for(&self, supported: bool) -> RetryPolicy {
         let operation = &self.operation;
         match operation.kind {
-            Kind::Read => Policy {
+            CommandKind::Read => RetryPolicy {
                 may_retry: self.settings.retry_reads && !operation.in_transaction,
-                with_transaction_id: false,
+                uses_txn_number: false,
             },
-            Kind::RecognisableWrite => {
+            CommandKind::RetryableWrite => {
                 let eligible = operation.is_retryable_write(self.settings) && supported;
-                Policy { may_retry: eligible, with_transaction_id: eligible }
+                RetryPolicy { may_retry: eligible, uses_txn_number: eligible }
             }
-            Kind::EndTransaction => Policy { may_retry: true, with_transaction_id: false },
-            Kind::Write | Kind::Generic | Kind::GetMore => {
-                Policy { may_retry: false, with_transaction_id: false }
+            CommandKind::EndTransaction => RetryPolicy { may_retry: true, uses_txn_number: false },
+            CommandKind::Write | CommandKind::Generic | CommandKind::GetMore => {
+                RetryPolicy { may_retry: false, uses_txn_number: false }
             }
         }
     }
 
-    /// The handshake of the connection shows that its server keeps no sessions, whatever the monitor
-    /// was told. A write that was not sent yet gets no transaction id, and so no retry.
+    /// Records that the handshake of the connection reports no session support. A write that was
+    /// not sent yet gets no `txnNumber`, and so no retry.
     pub fn sessions_unsupported(&mut self) {
         if let Some(server) = &mut self.server {
             server.logical_session_timeout = None;
         }
-        if self.latest_sending.is_none() && self.operation.kind == Kind::RecognisableWrite {
-            self.policy = Some(Policy { may_retry: false, with_transaction_id: false });
+        if self.last_sent.is_none() && self.operation.kind == CommandKind::RetryableWrite {
+            self.policy = Some(RetryPolicy { may_retry: false, uses_txn_number: false });
         }
     }
 
-    /// A connection is there and the command is about to be written. An error means that it is too
-    /// late: the server may no longer know what it was sent before.
-    pub fn begin_sending(&mut self, now: Instant) -> Result<TransactionId, GiveUp> {
+    /// Records that the command is about to be sent.
+    ///
+    /// # Errors
+    ///
+    /// It is too late: the deadline has passed, or the session of an earlier attempt may have
+    /// expired on the server.
+    pub fn begin_send(&mut self, now: Instant) -> Result<TxnNumber, GiveUp> {
         if self.failed_attempts > 0 && self.is_too_late(now) {
             return Err(self.give_up());
         }
         if let Some(token) = &mut self.token {
-            token.keep_if_dropped();
+            token.mark_sent();
         }
-        let first = self.latest_sending.replace(now).is_none();
-        Ok(match (self.with_transaction_id(), first) {
-            (false, _) => TransactionId::None,
-            // After a check-out that failed there is no session yet, and so no number.
-            (true, true) => TransactionId::New,
-            (true, false) => TransactionId::Same,
+        let first = self.last_sent.replace(now).is_none();
+        Ok(match (self.uses_txn_number(), first) {
+            (false, _) => TxnNumber::Omit,
+            // After a failed check-out there is no session yet, and so no number.
+            (true, true) => TxnNumber::Assign,
+            (true, false) => TxnNumber::Reuse,
         })
     }
 
-    /// The server carried the command out.
+    /// Records that the command succeeded.
     pub fn succeeded(&mut self) {
         if let Some(token) = self.token.take() {
             token.refund();
         }
-        // What nobody answered says nothing of how the server is.
+        // An unacknowledged write has no reply, so it proves nothing about the server.
         if self.operation.acknowledged {
             self.budget.deposit();
         }
     }
 
-    /// An attempt failed. `jitter` is a random number from 0 to 1, asked for only before a wait.
+    /// Records a failed attempt and decides. `jitter` returns a random number from 0 to 1, and is
+    /// called only before a backoff.
     pub fn on_failure(
         &mut self,
-        failure: &Failure<'_>,
+        failure: &AttemptFailure<'_>,
         now: Instant,
         jitter: impl FnOnce() -> f64,
-    ) -> Verdict {
+    ) -> RetryVerdict {
         let add_label = self.server.as_ref().is_some_and(|server| {
-            retryable_write_label(self.settings, &self.operation, server, failure)
+            adds_retryable_write_label(self.settings, &self.operation, server, failure)
         });
         self.record(failure, now);
         let labelled = failure.labels.retryable_write || add_label;
-        let decided = self.wait_for_retry(failure, labelled, now, jitter);
+        let decided = self.backoff_or_stop(failure, labelled, now, jitter);
         if decided.is_ok() {
-            self.avoid_server(failure);
+            self.deprioritize_server(failure);
         }
         let next = match decided {
-            Ok(wait) => Next::Retry { wait },
-            Err(_) => Next::GiveUp(self.give_up()),
+            Ok(wait) => NextStep::Retry { wait },
+            Err(_) => NextStep::GiveUp(self.give_up()),
         };
-        Verdict {
+        RetryVerdict {
             add_retryable_write_label: add_label,
-            refused_by_budget: decided == Err(Stop::Budget),
+            budget_exhausted: decided == Err(StopReason::Budget),
             next,
         }
     }
 
-    fn record(&mut self, failure: &Failure<'_>, now: Instant) {
-        let tells = failure.phase == Phase::Sending && !failure.labels.no_writes_performed;
+    fn record(&mut self, failure: &AttemptFailure<'_>, now: Instant) {
+        let tells = failure.phase == AttemptPhase::Sent && !failure.labels.no_writes_performed;
         if tells || self.raised.is_none() {
-            self.raised = Some(Tried {
+            self.raised = Some(FailedAttempt {
                 index: self.failed_attempts,
-                lacks_transaction_numbers: self.with_transaction_id()
-                    && is_without_transaction_numbers(failure),
+                lacks_txn_numbers: self.uses_txn_number() && is_txn_number_unsupported(failure),
             });
         }
         self.failed_attempts += 1;
-        self.met_overload |= failure.labels.are_of_overload();
+        self.had_overload |= failure.labels.is_overload();
         match self.token.take() {
             Some(token) if failure.labels.system_overloaded => token.spend(),
             Some(token) => token.refund(),
             None => {}
         }
-        let through_router = self.server.as_ref().is_none_or(ServerFacts::is_router);
-        let with_transaction_id = self.with_transaction_id();
-        self.ledger.enter(&self.operation, failure, through_router, with_transaction_id);
-        if failure.phase == Phase::BeforeSending {
+        let through_mongos =
+            self.server.as_ref().is_none_or(ServerFacts::is_mongos_or_load_balancer);
+        let uses_txn_number = self.uses_txn_number();
+        self.outcomes.record_failure(&self.operation, failure, through_mongos, uses_txn_number);
+        if failure.phase == AttemptPhase::BeforeSend {
             self.unsent_since = self.unsent_since.or(Some(now));
         }
         self.in_doubt_since = match self.outcome().is_certainly_not_applied() {
             true => None,
-            false => self.in_doubt_since.or(self.latest_sending),
+            false => self.in_doubt_since.or(self.last_sent),
         };
     }
 
-    /// How long to wait before the retry, if there is to be one: the rows of the table in order.
-    fn wait_for_retry(
+    /// Returns the backoff before the retry, or the reason for giving up, by the rows of the table
+    /// in order.
+    fn backoff_or_stop(
         &mut self,
-        failure: &Failure<'_>,
+        failure: &AttemptFailure<'_>,
         labelled: bool,
         now: Instant,
         jitter: impl FnOnce() -> f64,
-    ) -> Result<Duration, Stop> {
+    ) -> Result<Duration, StopReason> {
         if !self.is_retryable(failure, labelled)
             || !self.is_retry_left(failure, now)
             || self.is_too_late(now)
         {
-            return Err(Stop::Policy);
+            return Err(StopReason::Policy);
         }
         let wait = if failure.labels.system_overloaded {
-            backoff::after_overload(self.waits, failure.base_backoff, jitter())
+            backoff::after_overload(self.backoffs, failure.base_backoff, jitter())
         } else if let Some(earlier) = self.ordinary_retries.checked_sub(1)
-            && !failure.labels.are_of_overload()
+            && !failure.labels.is_overload()
         {
-            backoff::between_ordinary_retries(earlier, jitter())
+            backoff::before_ordinary_retry(earlier, jitter())
         } else {
             Duration::ZERO
         };
-        // pitfall 32: no wait for what cannot come in time, and no token for it.
+        // pitfall 32: no backoff beyond the deadline, and no token for it.
         if !self.is_before_deadline(now, wait) {
-            return Err(Stop::Policy);
+            return Err(StopReason::Policy);
         }
-        if failure.labels.are_of_overload() {
-            self.token = Some(self.budget.withdraw().ok_or(Stop::Budget)?);
+        if failure.labels.is_overload() {
+            self.token = Some(self.budget.withdraw().ok_or(StopReason::Budget)?);
         } else {
             self.ordinary_retries = self.ordinary_retries.saturating_add(1);
-            self.retries_after_sending += usize::from(failure.phase == Phase::Sending);
+            self.retries_after_send += usize::from(failure.phase == AttemptPhase::Sent);
         }
-        self.waits += u32::from(failure.labels.system_overloaded);
+        self.backoffs += u32::from(failure.labels.system_overloaded);
         Ok(wait)
     }
 
@@ -415,48 +434,48 @@ impl Retry {
         self.policy.is_some_and(|policy| policy.may_retry)
     }
 
-    fn with_transaction_id(&self) -> bool {
-        self.policy.is_some_and(|policy| policy.with_transaction_id)
+    fn uses_txn_number(&self) -> bool {
+        self.policy.is_some_and(|policy| policy.uses_txn_number)
     }
 
-    /// Whether a server that does not keep sessions must not be sent it again.
+    /// Returns `true` if the command must not be sent to a server without session support.
     fn needs_session_record(&self) -> bool {
-        self.with_transaction_id() || self.operation.kind == Kind::EndTransaction
+        self.uses_txn_number() || self.operation.kind == CommandKind::EndTransaction
     }
 
-    fn is_retryable(&self, failure: &Failure<'_>, labelled: bool) -> bool {
+    fn is_retryable(&self, failure: &AttemptFailure<'_>, labelled: bool) -> bool {
         let by_kind = match self.operation.kind {
-            Kind::Read => is_retryable_read(failure),
-            Kind::RecognisableWrite | Kind::EndTransaction => labelled,
-            Kind::Write | Kind::Generic | Kind::GetMore => false,
+            CommandKind::Read => is_retryable_read(failure),
+            CommandKind::RetryableWrite | CommandKind::EndTransaction => labelled,
+            CommandKind::Write | CommandKind::Generic | CommandKind::GetMore => false,
         };
-        // pitfall 31: nothing is tried again that the application's options forbid.
-        let by_label =
-            failure.is_retryable_by_label() && self.operation.may_retry_adaptively(self.settings);
+        // pitfall 31: the options `retryReads` and `retryWrites` apply to overload errors, too.
+        let by_label = failure.is_retryable_by_label()
+            && self.operation.is_retryable_after_overload(self.settings);
         by_kind && self.may_retry() || by_label
     }
 
-    fn is_retry_left(&self, failure: &Failure<'_>, now: Instant) -> bool {
-        // pitfall 33: one limit for a mix of errors, deadline or not.
+    fn is_retry_left(&self, failure: &AttemptFailure<'_>, now: Instant) -> bool {
+        // pitfall 33: one limit for a mix of errors, with or without a deadline.
         let retries = self.failed_attempts - 1;
-        if self.met_overload && retries >= self.settings.max_adaptive_retries() {
+        if self.had_overload && retries >= self.settings.max_adaptive_retries() {
             return false;
         }
-        if failure.labels.are_of_overload() || self.operation.deadline.is_some() {
+        if failure.labels.is_overload() || self.operation.deadline.is_some() {
             return true;
         }
         match failure.phase {
-            Phase::Sending => self.retries_after_sending < RETRIES_WITHOUT_DEADLINE,
-            Phase::BeforeSending => self.unsent_since.is_none_or(|since| {
+            AttemptPhase::Sent => self.retries_after_send < RETRIES_WITHOUT_DEADLINE,
+            AttemptPhase::BeforeSend => self.unsent_since.is_none_or(|since| {
                 now.saturating_duration_since(since) < self.settings.server_selection_timeout
             }),
         }
     }
 
-    /// Whether a further sending would come after the deadline, or after the server's record of an
+    /// Returns `true` if another attempt would start after the deadline, or after the session of an
     /// earlier one may have expired.
     fn is_too_late(&self, now: Instant) -> bool {
-        !self.is_before_deadline(now, Duration::ZERO) || self.is_session_record_in_doubt(now)
+        !self.is_before_deadline(now, Duration::ZERO) || self.may_session_be_expired(now)
     }
 
     fn is_before_deadline(&self, now: Instant, wait: Duration) -> bool {
@@ -465,31 +484,32 @@ impl Retry {
             .is_none_or(|deadline| now.checked_add(wait).is_some_and(|then| then < deadline))
     }
 
-    fn is_session_record_in_doubt(&self, now: Instant) -> bool {
+    fn may_session_be_expired(&self, now: Instant) -> bool {
         let Some(since) = self.in_doubt_since else { return false };
         let safe_for = self.session_lifetime.saturating_sub(SESSION_MARGIN);
         self.operation.kind.needs_session_record()
             && now.saturating_duration_since(since) >= safe_for
     }
 
-    /// Elsewhere than in a sharded cluster, only an overloaded server is avoided, unless an
-    /// application would rather not have reads go elsewhere: a secondary that a read prefers stays preferred after its connection broke.
-    fn avoid_server(&mut self, failure: &Failure<'_>) {
+    /// Deprioritizes the server of a failed attempt. Outside of a sharded cluster, only an
+    /// overloaded server is deprioritized: a secondary that a read prefers stays preferred after a
+    /// network error.
+    fn deprioritize_server(&mut self, failure: &AttemptFailure<'_>) {
         let Some(server) = &self.server else { return };
         let overloaded =
-            failure.labels.system_overloaded && self.settings.avoids_overloaded_servers();
-        let avoid = server.is_router() || overloaded;
-        if avoid && !self.deprioritised.contains(&server.address) {
-            self.deprioritised.push(ServerAddress::clone(&server.address));
+            failure.labels.system_overloaded && self.settings.deprioritizes_overloaded_servers();
+        let avoid = server.is_mongos_or_load_balancer() || overloaded;
+        if avoid && !self.deprioritized.contains(&server.address) {
+            self.deprioritized.push(ServerAddress::clone(&server.address));
         }
     }
 
     fn give_up(&self) -> GiveUp {
         let outcome = self.outcome();
         let Some(raised) = self.raised else {
-            return GiveUp { raise: Raise::Selection, outcome, message: None };
+            return GiveUp { raise: RaisedError::Selection, outcome, message: None };
         };
-        let message = raised.lacks_transaction_numbers.then_some(RETRYABLE_WRITES_UNSUPPORTED);
-        GiveUp { raise: Raise::Attempt(raised.index), outcome, message }
+        let message = raised.lacks_txn_numbers.then_some(RETRYABLE_WRITES_UNSUPPORTED);
+        GiveUp { raise: RaisedError::Attempt(raised.index), outcome, message }
     }
 }

@@ -1,17 +1,17 @@
-//! How far away a server is, judged by its latest round trips.
+//! Round trip times of a server.
 //!
-//! Server selection compares the moving average; deadlines take the shortest recent round trip off
-//! the time a server is given.
+//! Server selection compares the moving averages. Deadlines subtract the minimum of the recent
+//! round trip times from the time that the server gets (`maxTimeMS`).
 
 use std::{collections::VecDeque, time::Duration};
 
-/// The shortest round trip is looked for among this many of the latest.
+/// Number of samples for the minimum.
 const REMEMBERED_SAMPLES: usize = 10;
 
-/// One sample proves little: the shortest round trip is zero until there are this many.
+/// Number of samples below which the minimum is zero.
 const SAMPLES_FOR_MINIMUM: usize = 2;
 
-/// The recent round trips to one server.
+/// Recent round trip times of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrips {
     average: Option<Duration>,
@@ -19,12 +19,12 @@ pub struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// No round trip yet.
+    /// Creates a history without samples.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes one more round trip into account.
+    /// Adds a sample.
     pub fn add(&mut self, sample: Duration) {
         self.average = Some(moving_average(self.average, sample));
         if self.recent.len() == REMEMBERED_SAMPLES {
@@ -33,25 +33,25 @@ impl RoundTrips {
         self.recent.push_back(sample);
     }
 
-    /// Forgets everything: the server could not be reached, and what was measured is history.
+    /// Removes all samples after the server was unreachable.
     pub fn reset(&mut self) {
         self.average = None;
         self.recent.clear();
     }
 
-    /// The exponentially weighted moving average; none before the first sample.
+    /// Returns the exponentially weighted moving average. `None` before the first sample.
     pub fn average(&self) -> Option<Duration> {
         self.average
     }
 
-    /// The shortest of the last ten; zero until two were measured, none before the first.
+    /// Returns the minimum of the last ten samples. Zero with one sample, `None` without samples.
     pub fn minimum(&self) -> Option<Duration> {
         let shortest = self.recent.iter().min().copied()?;
         Some(if self.recent.len() < SAMPLES_FOR_MINIMUM { Duration::ZERO } else { shortest })
     }
 }
 
-/// The exponentially weighted moving average with a weight of 0.2 for the new sample.
+/// Returns the exponentially weighted moving average; the new sample has weight 0.2.
 pub fn moving_average(average: Option<Duration>, sample: Duration) -> Duration {
     match average {
         None => sample,
@@ -66,7 +66,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn the_first_sample_is_the_average() {
+    fn first_sample_is_the_average() {
         let mut trips = RoundTrips::new();
         assert_eq!((trips.average(), trips.minimum()), (None, None));
         trips.add(7 * MS);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_sample_weighs_a_fifth() {
+    fn new_sample_has_weight_one_fifth() {
         let mut trips = RoundTrips::new();
         trips.add(10 * MS);
         trips.add(20 * MS);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_minimum_is_zero_until_there_are_two_samples() {
+    fn minimum_is_zero_below_two_samples() {
         let mut trips = RoundTrips::new();
         trips.add(10 * MS);
         assert_eq!(trips.minimum(), Some(Duration::ZERO));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_minimum_forgets_what_is_older_than_ten_samples() {
+    fn minimum_covers_the_last_ten_samples() {
         let mut trips = RoundTrips::new();
         trips.add(MS);
         for _ in 0..9 {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_starts_from_scratch() {
+    fn reset_removes_all_samples() {
         let mut trips = RoundTrips::new();
         trips.add(MS);
         trips.reset();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_sample_does_not_overflow() {
+    fn huge_samples_do_not_overflow() {
         let mut trips = RoundTrips::new();
         trips.add(Duration::MAX);
         trips.add(Duration::MAX);

@@ -1,10 +1,13 @@
-//! Server discovery and monitoring: what the deployment looks like, worked out from what its
-//! servers say and from how operations fail.
+//! Server discovery and monitoring (SDAM): the topology, derived from heartbeats and operation
+//! errors.
 //!
-//! [`Topology`] is a state machine of one shape: [`Topology::apply`] takes what happened
-//! ([`Input`]) and returns what is to be done ([`Effect`]). It knows nothing of sockets, tasks or
-//! clocks, and nothing of operations but their failures. `update` says what a newly described
-//! server means to each type of topology.
+//! [`Topology`] is a state machine: [`Topology::apply`] takes a [`TopologyInput`] and returns
+//! [`TopologyEffect`]s. It has no sockets, tasks or clock, and knows only the errors of operations.
+//! The module `update` implements the rules of the specification [Server Discovery and Monitoring]
+//! for each topology type.
+//!
+//! [Server Discovery and Monitoring]:
+//! https://github.com/mongodb/specifications/blob/master/source/server-discovery-and-monitoring/server-discovery-and-monitoring.md
 
 mod application_error;
 mod compatibility;
@@ -37,22 +40,24 @@ use crate::{
 
 pub use self::{
     compatibility::{MAX_WIRE_VERSION, MIN_SERVER_VERSION, MIN_WIRE_VERSION},
-    effect::Effect,
+    effect::TopologyEffect,
     input::{
-        ApplicationError, CheckFailure, CheckFailureKind, Checked, CommandFailure, ConnectionPhase,
-        ErrorCause, Input,
+        ApplicationError, ApplicationErrorKind, CheckFailure, CheckFailureKind, CheckSuccess,
+        CommandFailure, ConnectionPhase, TopologyInput,
     },
     settings::TopologySettings,
     srv::rescan_interval,
-    state_change::StateChange,
+    state_change::StateChangeError,
 };
-use self::{draft::Draft, generation::Generations, settings::Connect, transition::FollowUp};
+use self::{
+    draft::TopologyDraft, generation::Generations, settings::ConnectMode, transition::FollowUp,
+};
 
-/// The state of a deployment as the client sees it.
+/// Topology of a deployment.
 ///
-/// The order of calls: [`new`](Self::new) once, then [`apply`](Self::apply) for each input, one at
-/// a time, the effects of each performed before the next; [`Input::Close`] last. What the effects
-/// of one input guarantee is written on [`Effect`].
+/// Order of calls: [`new`](Self::new) once, then [`apply`](Self::apply) for one input at a time,
+/// performing its effects before the next input; [`TopologyInput::Close`] last. [`TopologyEffect`]
+/// documents the order of the effects.
 #[derive(Debug)]
 pub struct Topology {
     settings: TopologySettings,
@@ -61,7 +66,7 @@ pub struct Topology {
     closed: bool,
 }
 
-/// What is kept of a server beside its description.
+/// State of a server in addition to its description.
 #[derive(Debug, Default)]
 struct Server {
     generations: Generations,
@@ -69,69 +74,72 @@ struct Server {
 }
 
 impl Topology {
-    /// A topology of the seeds, and the effects that open it.
-    pub fn new(settings: TopologySettings, now: Instant) -> (Self, Vec<Effect>) {
+    /// Creates the topology of the seeds. Returns it with the effects that open it.
+    pub fn new(settings: TopologySettings, now: Instant) -> (Self, Vec<TopologyEffect>) {
         let mut topology =
             Self { settings, description: Arc::default(), servers: BTreeMap::new(), closed: false };
         let effects = topology.open(now);
         (topology, effects)
     }
 
-    /// Takes in what happened, and returns what is to be done.
+    /// Applies an input and returns the effects to perform.
     ///
-    /// Inputs about servers that are not (or no longer) part of the topology mean nothing, and so
-    /// do all inputs after [`Input::Close`].
-    pub fn apply(&mut self, input: Input, now: Instant) -> Vec<Effect> {
+    /// Inputs about servers that are not, or no longer, part of the topology have no effect. The
+    /// same holds for all inputs after [`TopologyInput::Close`].
+    pub fn apply(&mut self, input: TopologyInput, now: Instant) -> Vec<TopologyEffect> {
         if self.closed {
             return Vec::new();
         }
         match input {
-            Input::Heartbeat { address, outcome: Ok(checked) } => {
+            TopologyInput::Heartbeat { address, outcome: Ok(checked) } => {
                 self.check_succeeded(address, &checked, now)
             }
-            Input::Heartbeat { address, outcome: Err(failure) } => {
+            TopologyInput::Heartbeat { address, outcome: Err(failure) } => {
                 self.check_failed(address, failure, now)
             }
-            Input::RoundTrip { address, sample } => self.measured(&address, sample),
-            Input::OperationError { address, error } => self.operation_failed(address, error, now),
-            Input::SrvHosts(hosts) => self.srv_hosts_found(&hosts, now),
-            Input::NoSuitableServer => self.check_all(),
-            Input::Close => self.close(),
+            TopologyInput::RoundTrip { address, sample } => {
+                self.round_trip_measured(&address, sample)
+            }
+            TopologyInput::OperationError { address, error } => {
+                self.operation_failed(address, error, now)
+            }
+            TopologyInput::SrvHosts(hosts) => self.srv_hosts_found(&hosts, now),
+            TopologyInput::NoSuitableServer => self.check_all(),
+            TopologyInput::Close => self.close(),
         }
     }
 
-    /// What is known of the deployment: what the latest [`Effect::Publish`] carried.
+    /// Returns the topology description, as published by the latest [`TopologyEffect::Publish`].
     pub fn description(&self) -> &Arc<TopologyDescription> {
         &self.description
     }
 
-    /// The generation of a server's new connections (with a service id, of those to that service
-    /// behind a load balancer); none if the server is not part of the topology.
+    /// Returns the pool generation of a server or, with a service id, of that service behind a load
+    /// balancer. `None` if the server is not part of the topology.
     pub fn generation(&self, address: &ServerAddress, service_id: Option<ObjectId>) -> Option<u64> {
         self.servers.get(address).map(|server| server.generations.current(service_id))
     }
 
-    /// Whether servers have monitors: all but a load balancer do.
+    /// Returns `true` if servers have monitors, which is the case without a load balancer.
     pub fn is_monitored(&self) -> bool {
-        self.settings.connect != Connect::ToLoadBalancer
+        self.settings.connect != ConnectMode::LoadBalanced
     }
 
-    /// Has every server checked, since none suits an operation that waits.
-    fn check_all(&self) -> Vec<Effect> {
+    /// Requests a check of every server, because none is suitable for a waiting operation.
+    fn check_all(&self) -> Vec<TopologyEffect> {
         if !self.is_monitored() {
             return Vec::new();
         }
-        self.servers.keys().cloned().map(Effect::CheckNow).collect()
+        self.servers.keys().cloned().map(TopologyEffect::CheckNow).collect()
     }
 
-    /// Puts a newly described server in its place, and lets the kind of topology decide what that
-    /// means.
+    /// Updates the description of a server, and the topology by the rules of its type.
     fn describe(
         &mut self,
         server: ServerDescription,
         mut follow_up: FollowUp,
         now: Instant,
-    ) -> Vec<Effect> {
+    ) -> Vec<TopologyEffect> {
         let mut draft = self.draft(now);
         draft.replace(server.clone());
         match draft.topology.topology_type {
@@ -140,22 +148,22 @@ impl Topology {
             TopologyType::Sharded => update::sharded(&mut draft, &server),
             TopologyType::ReplicaSetNoPrimary => update::no_primary(&mut draft, &server),
             TopologyType::ReplicaSetWithPrimary => update::with_primary(&mut draft, &server),
-            // Its only server is described once, when it opens.
+            // The only server is described once, when the topology opens.
             TopologyType::LoadBalanced => return Vec::new(),
         }
         let usable = draft.topology.servers.get(&server.address).is_some_and(|server| {
             server.server_type.is_data_bearing()
                 || (server.is_available() && draft.topology.topology_type == TopologyType::Single)
         });
-        if usable && election::is_about_to_lead(&draft.topology, &server) {
+        if usable && election::is_elected_but_not_writable(&draft.topology, &server) {
             follow_up.elected = Some(server.address.clone());
         }
         follow_up.ready = usable.then_some(server.address);
         self.adopt(draft, follow_up)
     }
 
-    fn draft(&self, now: Instant) -> Draft {
+    fn draft(&self, now: Instant) -> TopologyDraft {
         let single_seed = self.settings.seeds.len() == 1;
-        Draft::new(TopologyDescription::clone(&self.description), single_seed, now)
+        TopologyDraft::new(TopologyDescription::clone(&self.description), single_seed, now)
     }
 }

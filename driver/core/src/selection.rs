@@ -1,25 +1,28 @@
-//! Choosing the server for an operation, by what is known of the deployment.
+//! Server selection.
 //!
-//! Pure: a [`TopologyDescription`] and a [`Target`] go in, a [`Selection`] comes out. Nothing here
-//! waits; whoever calls [`select`] and gets [`Selection::NoneYet`] asks again once the description
-//! has changed, and on giving up tells the user what [`explain`] says.
+//! Pure functions: [`select`] takes a [`TopologyDescription`] and a [`SelectionTarget`] and returns
+//! a [`Selection`]. It never waits. After [`Selection::NoneSuitable`] the caller tries again when
+//! the description changes. On a time-out, [`explain`] provides the error message.
 //!
-//! The steps are those of the Server Selection specification, in its order:
+//! The steps follow the specification [Server Selection]:
 //!
-//! 1. an incompatible deployment is an error at once;
-//! 2. the servers suitable for the target, without the deprioritised ones, or with them if no other
-//!    is suitable ([`suitable`]);
-//! 3. of these, those the application's own selector leaves;
-//! 4. of these, the ones in the latency window;
-//! 5. of these, two at random, and of the two the one with fewer operations under way.
+//! 1. Fail at once if a server is incompatible.
+//! 2. Find the servers suitable for the target, without the deprioritized ones if others are
+//!    suitable ([`suitable`]).
+//! 3. Apply the application's server selector.
+//! 4. Keep the servers in the latency window.
+//! 5. Pick two at random, and of these the one with fewer operations in progress.
+//!
+//! [Server Selection]:
+//! https://github.com/mongodb/specifications/blob/master/source/server-selection/server-selection.md
 
 mod candidates;
-mod choice;
 mod criteria;
 mod explain;
-mod passing;
+mod latency_window;
 mod server_info;
 mod staleness;
+mod wire_preference;
 
 use std::time::Duration;
 
@@ -30,30 +33,32 @@ use crate::{
 };
 
 pub use self::{
-    choice::{in_latency_window, pick},
-    criteria::{Predicate, SelectionCriteria, Target},
+    criteria::{Predicate, SelectionCriteria, SelectionTarget},
     explain::explain,
-    passing::read_preference_for,
+    latency_window::{in_latency_window, pick},
     server_info::ServerInfo,
     staleness::SMALLEST_MAX_STALENESS,
+    wire_preference::read_preference_for,
 };
 
-/// A server is in the latency window if it is at most this much slower than the fastest one.
+/// Default size of the latency window (`localThresholdMS`): 15 ms.
 pub const DEFAULT_LOCAL_THRESHOLD: Duration = Duration::from_millis(15);
 
-/// What a client's options say about selection.
+/// Selection settings of a client.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Settings {
-    /// The width of the latency window.
+pub struct SelectionSettings {
+    /// Size of the latency window (`localThresholdMS`). Defaults to 15 ms.
     pub local_threshold: Duration,
-    /// How often servers are checked; part of the estimate of how stale a secondary is.
+    /// Interval between heartbeats (`heartbeatFrequencyMS`), used to estimate the staleness of
+    /// secondaries. Defaults to 10 seconds.
     pub heartbeat_frequency: Duration,
-    /// The application's own say: of the suitable servers, only those it accepts remain.
+    /// Server selector of the application: keeps those of the suitable servers that it accepts.
+    /// Defaults to none.
     pub server_selector: Option<Predicate>,
 }
 
-impl Default for Settings {
+impl Default for SelectionSettings {
     fn default() -> Self {
         Self {
             local_threshold: DEFAULT_LOCAL_THRESHOLD,
@@ -63,9 +68,9 @@ impl Default for Settings {
     }
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for SelectionSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("SelectionSettings")
             .field("local_threshold", &self.local_threshold)
             .field("heartbeat_frequency", &self.heartbeat_frequency)
             .field("server_selector", &self.server_selector.is_some())
@@ -73,119 +78,124 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-/// What came of looking for a server.
+/// Result of server selection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selection<'t> {
-    /// The operation goes to this server.
-    Chosen(&'t ServerDescription),
-    /// No server is suitable as things stand; a change of the deployment may bring one.
-    NoneYet,
-    /// No change that waiting could bring would help.
+    /// The selected server.
+    Selected(&'t ServerDescription),
+    /// No server is suitable now. A later description may contain one.
+    NoneSuitable,
+    /// No later description can contain a suitable server.
     Impossible(SelectionError),
 }
 
-/// Why no server can be selected, however long one waits.
+/// Error of server selection that waiting cannot resolve.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectionError {
-    /// The client and a server have no wire version in common.
+    /// A server has no wire version in common with this driver.
     #[error("{0}")]
     Incompatible(String),
-    /// The limit on staleness is below what can be told.
+    /// `maxStalenessSeconds` is too small to be measured.
     #[error(
-        "the read preference's max staleness of {given:?} is too small: it must be at least \
-         {least:?} with the client's heartbeat frequency"
+        "maxStalenessSeconds of {given:?} is too small; with this heartbeatFrequencyMS it must be at \
+         least {least:?}"
     )]
     MaxStalenessTooSmall {
-        /// What was asked for.
+        /// The given value.
         given: Duration,
-        /// The smallest value that can be honoured.
+        /// The smallest allowed value.
         least: Duration,
     },
 }
 
-/// Chooses the server for an operation.
+/// Selects the server for an operation.
 ///
-/// `operation_count` tells how many operations a server is executing for this client; `random` are
-/// two numbers drawn evenly from all of `u64`. Selecting the primary of a replica set, a load
-/// balancer or the one server of a direct connection allocates nothing.
+/// `operation_count` returns the number of operations that a server is executing for this client.
+/// `random` contains two numbers, uniformly distributed over `u64`. Selecting the primary of a
+/// replica set, a load balancer or the server of a direct connection does not allocate.
 pub fn select<'t>(
     topology: &'t TopologyDescription,
-    target: Target<'_>,
-    deprioritised: &[ServerAddress],
-    settings: &Settings,
+    target: SelectionTarget<'_>,
+    deprioritized: &[ServerAddress],
+    settings: &SelectionSettings,
     operation_count: impl Fn(&ServerAddress) -> usize,
     random: [u64; 2],
 ) -> Selection<'t> {
     if let Some(server) = sole_candidate(topology, target, settings) {
-        return Selection::Chosen(server);
+        return Selection::Selected(server);
     }
-    let mut servers = match suitable(topology, target, deprioritised, settings) {
+    let mut servers = match suitable(topology, target, deprioritized, settings) {
         Ok(servers) => servers,
         Err(error) => return Selection::Impossible(error),
     };
     in_latency_window(&mut servers, settings.local_threshold);
     match pick(&servers, |server| operation_count(&server.address), random) {
-        Some(server) => Selection::Chosen(server),
-        None => Selection::NoneYet,
+        Some(server) => Selection::Selected(server),
+        None => Selection::NoneSuitable,
     }
 }
 
-/// The server that is the only one that can be meant, found without allocating.
+/// Returns the only possible server without allocating.
 ///
-/// That is the primary for a write or a primary read, a load balancer, and the one server of a
-/// direct connection. It is `None` in every case that takes the long way, and also if the one
+/// This is the primary for a write or a read from the primary, a load balancer, or the server of a
+/// direct connection. Returns `None` in all other cases, and if the server is not available.
+/// Deprioritization has no effect, because there is no other server.
 /// server is not available. Deprioritising it would change nothing: there is no other.
 pub fn sole_candidate<'t>(
     topology: &'t TopologyDescription,
-    target: Target<'_>,
-    settings: &Settings,
+    target: SelectionTarget<'_>,
+    settings: &SelectionSettings,
 ) -> Option<&'t ServerDescription> {
     if topology.compatibility_error.is_some() {
         return None;
     }
     let server = match (topology.topology_type, target.resolve(topology)) {
-        (TopologyType::ReplicaSetWithPrimary, Target::Write)
+        (TopologyType::ReplicaSetWithPrimary, SelectionTarget::Write)
         | (
             TopologyType::ReplicaSetWithPrimary,
-            Target::Read(SelectionCriteria::ReadPreference(ReadPreference::Primary)),
+            SelectionTarget::Read(SelectionCriteria::ReadPreference(ReadPreference::Primary)),
         ) => topology.primary(),
         (
             TopologyType::Single | TopologyType::LoadBalanced,
-            Target::Write | Target::Read(SelectionCriteria::ReadPreference(_)),
-        ) => topology.servers.values().find(|server| candidates::serves(topology, server)),
-        // A named or a custom-picked server, a choice among several, or none at all.
+            SelectionTarget::Write | SelectionTarget::Read(SelectionCriteria::ReadPreference(_)),
+        ) => topology.servers.values().find(|server| candidates::is_usable(topology, server)),
+        // A specific server, a predicate, or several candidates.
         _ => None,
     }?;
     accepted(server, settings).then_some(server)
 }
 
-/// Every server that the operation may go to: the specification's steps up to the latency window.
+/// Returns all suitable servers: the steps of the specification before the latency window.
+///
+/// # Errors
+///
+/// The errors that waiting cannot resolve.
 pub fn suitable<'t>(
     topology: &'t TopologyDescription,
-    target: Target<'_>,
-    deprioritised: &[ServerAddress],
-    settings: &Settings,
+    target: SelectionTarget<'_>,
+    deprioritized: &[ServerAddress],
+    settings: &SelectionSettings,
 ) -> Result<Vec<&'t ServerDescription>, SelectionError> {
-    let mut servers = suitable_by_target(topology, target, deprioritised, settings)?;
+    let mut servers = suitable_by_target(topology, target, deprioritized, settings)?;
     servers.retain(|server| accepted(server, settings));
     Ok(servers)
 }
 
-/// The suitable servers before the application's own selector is asked.
+/// Returns the suitable servers before the application's server selector.
 fn suitable_by_target<'t>(
     topology: &'t TopologyDescription,
-    target: Target<'_>,
-    deprioritised: &[ServerAddress],
-    settings: &Settings,
+    target: SelectionTarget<'_>,
+    deprioritized: &[ServerAddress],
+    settings: &SelectionSettings,
 ) -> Result<Vec<&'t ServerDescription>, SelectionError> {
     check(topology, target, settings)?;
     let find = |avoid: &[ServerAddress]| {
         let servers = topology.servers.values().filter(|server| !avoid.contains(&server.address));
         candidates::matching(topology, servers.collect(), target, settings)
     };
-    let servers = find(deprioritised);
-    if servers.is_empty() && !deprioritised.is_empty() {
+    let servers = find(deprioritized);
+    if servers.is_empty() && !deprioritized.is_empty() {
         return Ok(find(&[]));
     }
     Ok(servers)
@@ -193,8 +203,8 @@ fn suitable_by_target<'t>(
 
 fn check(
     topology: &TopologyDescription,
-    target: Target<'_>,
-    settings: &Settings,
+    target: SelectionTarget<'_>,
+    settings: &SelectionSettings,
 ) -> Result<(), SelectionError> {
     if let Some(error) = &topology.compatibility_error {
         return Err(SelectionError::Incompatible(error.clone()));
@@ -205,7 +215,7 @@ fn check(
     }
 }
 
-fn accepted(server: &ServerDescription, settings: &Settings) -> bool {
+fn accepted(server: &ServerDescription, settings: &SelectionSettings) -> bool {
     match &settings.server_selector {
         Some(selector) => selector(&ServerInfo::from(server)),
         None => true,

@@ -1,10 +1,11 @@
-//! The versioned API: a promise by the server to keep a command's behaviour as it was in a version.
+//! [Stable API](https://www.mongodb.com/docs/manual/reference/stable-api/): the version of the
+//! server API that a client declares.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Which version of the API the commands of a client declare.
+/// Stable API declaration of a client, added to every command. Clients declare none by default.
 ///
 /// ```
 /// use steadfast_core::server_api::{ServerApi, ServerApiVersion};
@@ -15,33 +16,35 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerApi {
-    /// The version.
+    /// API version (`apiVersion`).
     #[serde(rename = "apiVersion")]
     pub version: ServerApiVersion,
-    /// Whether the server refuses commands outside of that version.
+    /// Rejects commands and options that are not part of the version (`apiStrict`). Defaults to the
+    /// server's `false`.
     #[serde(rename = "apiStrict", default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
-    /// Whether the server refuses what is deprecated in that version.
+    /// Rejects deprecated commands and options of the version (`apiDeprecationErrors`). Defaults to
+    /// the server's `false`.
     #[serde(rename = "apiDeprecationErrors", default, skip_serializing_if = "Option::is_none")]
     pub deprecation_errors: Option<bool>,
 }
 
-/// The versions there are.
+/// Version of the Stable API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ServerApiVersion {
-    /// Version 1.
+    /// Version 1 (`"1"`).
     #[serde(rename = "1")]
     V1,
 }
 
-/// There is no version of that name.
+/// Error for an unknown version of the Stable API.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown server API version; the only one is \"1\"")]
+#[error("unknown server API version; the only supported version is \"1\"")]
 pub struct UnknownServerApiVersion;
 
 impl ServerApi {
-    /// An API declaration to be filled in field by field.
+    /// Returns a builder of declarations.
     pub fn builder() -> ServerApiBuilder {
         ServerApiBuilder(ServerApiVersion::V1.into())
     }
@@ -53,40 +56,40 @@ impl From<ServerApiVersion> for ServerApi {
     }
 }
 
-/// Fills in a [`ServerApi`]; the version is 1 unless told otherwise.
+/// Builder of [`ServerApi`]. The default version is 1.
 #[derive(Clone, Debug)]
 pub struct ServerApiBuilder(ServerApi);
 
 impl ServerApiBuilder {
-    /// The version.
+    /// Sets the API version (`apiVersion`).
     #[must_use]
     pub fn version(mut self, version: ServerApiVersion) -> Self {
         self.0.version = version;
         self
     }
 
-    /// Whether the server refuses commands outside of that version.
+    /// Rejects commands and options that are not part of the version if `true` (`apiStrict`).
     #[must_use]
     pub fn strict(mut self, strict: impl Into<Option<bool>>) -> Self {
         self.0.strict = strict.into();
         self
     }
 
-    /// Whether the server refuses what is deprecated in that version.
+    /// Rejects deprecated commands and options of the version if `true` (`apiDeprecationErrors`).
     #[must_use]
     pub fn deprecation_errors(mut self, deprecation_errors: impl Into<Option<bool>>) -> Self {
         self.0.deprecation_errors = deprecation_errors.into();
         self
     }
 
-    /// The finished declaration.
+    /// Returns the declaration.
     pub fn build(self) -> ServerApi {
         self.0
     }
 }
 
 impl ServerApiVersion {
-    /// The version's name on the wire.
+    /// Returns the value of `apiVersion`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V1 => "1",
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_versions_are_refused() {
+    fn unknown_server_api_versions_are_rejected() {
         assert_eq!("1".parse(), Ok(ServerApiVersion::V1));
         assert!("2".parse::<ServerApiVersion>().is_err());
     }

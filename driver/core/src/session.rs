@@ -1,8 +1,8 @@
-//! Server sessions: what identifies a client's writes to the servers, and the pool they rest in.
+//! Server sessions and the server session pool.
 //!
-//! A server session is a random id and a counter. The pair names one write, so that a server that
-//! gets it twice can tell; which is why a counter only ever grows, and why a session whose fate is
-//! unclear is never used again.
+//! A server session has a random id (`lsid`) and a counter (`txnNumber`). Together they identify
+//! one write, so that the server recognises a retry. The counter therefore only increases, and a
+//! session whose last command has an unknown result is never reused.
 
 use std::{
     sync::Arc,
@@ -11,10 +11,10 @@ use std::{
 
 use bson::{Binary, RawDocumentBuf, Uuid, raw::cstr};
 
-/// A session is not used any more when the server may forget it within this time.
+/// Safety margin before the server's expiry of a session.
 const SAFETY_MARGIN: Duration = Duration::from_secs(60);
 
-/// What the servers know a client by, for a while.
+/// A server session.
 #[derive(Debug)]
 pub struct ServerSession {
     id: Arc<RawDocumentBuf>,
@@ -24,42 +24,44 @@ pub struct ServerSession {
 }
 
 impl ServerSession {
-    /// A session that no server has seen. `id` is random.
+    /// Creates an unused session. `id` must be random.
     pub fn new(id: Uuid, now: Instant) -> Self {
         let mut document = RawDocumentBuf::new();
         document.append(cstr!("id"), Binary::from(id));
         Self { id: Arc::new(document), txn_number: 0, last_use: now, dirty: false }
     }
 
-    /// The `lsid` of its commands.
+    /// Returns the `lsid` of commands.
     pub fn id(&self) -> &Arc<RawDocumentBuf> {
         &self.id
     }
 
-    /// The number of the next write: larger than every number that this session has used (pitfalls
-    /// 4 to 6). None if there are no more, which ends the session's use for such writes.
+    /// Increments and returns the `txnNumber`, which is higher than all numbers used before
+    /// (pitfalls 4 to 6). Returns `None` after the last number: the session cannot run retryable
+    /// writes or transactions any more.
     pub fn next_txn_number(&mut self) -> Option<i64> {
         self.txn_number = self.txn_number.checked_add(1)?;
         Some(self.txn_number)
     }
 
-    /// Notes that a command went out under this session.
-    pub fn used(&mut self, now: Instant) {
+    /// Records the use of the session by a command.
+    pub fn mark_used(&mut self, now: Instant) {
         self.last_use = now;
     }
 
-    /// Notes that a command's fate is unknown. Nothing undoes this (pitfall 17).
+    /// Marks the session dirty: the result of a command is unknown. It stays dirty (pitfall 17).
     pub fn mark_dirty(&mut self) {
         self.dirty = true;
     }
 
-    /// Whether a command's fate is unknown.
+    /// Returns `true` if the result of a command is unknown.
     pub fn is_dirty(&self) -> bool {
         self.dirty
     }
 
-    /// Whether the servers may have forgotten it, or will within a minute. `lifetime` is how long
-    /// they remember an unused session; behind a load balancer it is not known and nothing expires.
+    /// Returns `true` if the server may expire the session within a minute. `lifetime` is the
+    /// server's session lifetime; `None`, as behind a load balancer, means that sessions do not
+    /// expire.
     fn is_expiring(&self, lifetime: Option<Duration>, now: Instant) -> bool {
         lifetime.is_some_and(|lifetime| {
             now.saturating_duration_since(self.last_use).saturating_add(SAFETY_MARGIN) > lifetime
@@ -67,23 +69,23 @@ impl ServerSession {
     }
 }
 
-/// Sessions that are not in use: the one used last is used next, so that the others may expire.
+/// Pool of unused server sessions. A stack: the others can expire.
 #[derive(Debug, Default)]
 pub struct SessionPool {
-    /// In the order in which they came back; the newest is last.
-    resting: Vec<ServerSession>,
+    /// The sessions in the order of their release; the latest is last.
+    idle: Vec<ServerSession>,
 }
 
 impl SessionPool {
-    /// A session to use: the one that came back last if the servers still know it, else a new one.
-    /// Those found expiring on the way are given up: none below can be younger.
+    /// Returns the most recently released session that does not expire soon, or a new one. Removes
+    /// the expiring sessions above it.
     pub fn acquire(
         &mut self,
         lifetime: Option<Duration>,
         now: Instant,
         new_id: impl FnOnce() -> Uuid,
     ) -> ServerSession {
-        while let Some(session) = self.resting.pop() {
+        while let Some(session) = self.idle.pop() {
             if !session.is_expiring(lifetime, now) {
                 return session;
             }
@@ -91,29 +93,29 @@ impl SessionPool {
         ServerSession::new(new_id(), now)
     }
 
-    /// Takes a session back, unless it is dirty or expiring. Each session is judged by its own age
-    /// (pitfall 27).
+    /// Releases a session to the pool, unless it is dirty or expires soon. Every session is checked
+    /// by its own last use (pitfall 27).
     pub fn release(&mut self, session: ServerSession, lifetime: Option<Duration>, now: Instant) {
-        let alive = self.resting.iter().position(|resting| !resting.is_expiring(lifetime, now));
-        self.resting.drain(..alive.unwrap_or(self.resting.len()));
+        let alive = self.idle.iter().position(|idle| !idle.is_expiring(lifetime, now));
+        self.idle.drain(..alive.unwrap_or(self.idle.len()));
         if !session.is_dirty() && !session.is_expiring(lifetime, now) {
-            self.resting.push(session);
+            self.idle.push(session);
         }
     }
 
-    /// The ids of all sessions, which are the pool's no longer: to be ended.
+    /// Removes all sessions and returns their ids, for `endSessions`.
     pub fn drain(&mut self) -> Vec<Arc<RawDocumentBuf>> {
-        self.resting.drain(..).map(|session| session.id).collect()
+        self.idle.drain(..).map(|session| session.id).collect()
     }
 
-    /// How many rest here.
+    /// Returns the number of sessions in the pool.
     pub fn len(&self) -> usize {
-        self.resting.len()
+        self.idle.len()
     }
 
-    /// Whether none rest here.
+    /// Returns `true` if the pool has no sessions.
     pub fn is_empty(&self) -> bool {
-        self.resting.is_empty()
+        self.idle.is_empty()
     }
 }
 

@@ -1,23 +1,23 @@
-//! What the SRV and TXT records of a `mongodb+srv` name mean, without asking DNS for them.
+//! SRV and TXT records of `mongodb+srv` connection strings, without DNS lookups.
 //!
-//! [`SrvName`] knows what to ask for and which hosts may be believed; [`SrvAnswer`] is what DNS
-//! said first, and [`Renewal`] what it says later.
+//! [`SrvName`] is the name of the query and verifies hosts. [`SrvAnswer`] contains the records of
+//! the initial lookup, and [`SrvPoll`] the result of a later one.
 
-mod renewal;
+mod poll;
 
 use std::{fmt, time::Duration};
 
-pub use self::renewal::Renewal;
+pub use self::poll::SrvPoll;
 use crate::address::ServerAddress;
 
-/// The service that is asked for unless `srvServiceName` says otherwise.
+/// Default of `srvServiceName`.
 const DEFAULT_SERVICE: &str = "mongodb";
 
-/// Top-level names that nobody can register, so that a domain in them is nobody else's.
+/// Reserved top-level domains. Their subdomains cannot be registered by others.
 const RESERVED_TOP_LEVEL: &[&str] =
     &["example", "internal", "invalid", "local", "localhost", "test"];
 
-/// The name behind a `mongodb+srv` connection string, and the domain its hosts must be in.
+/// DNS name of a `mongodb+srv` connection string, and the domain that its hosts must belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SrvName {
     host: String,
@@ -25,77 +25,84 @@ pub struct SrvName {
     domain: String,
 }
 
-/// What DNS said about an [`SrvName`].
+/// Records of the initial DNS lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SrvAnswer {
-    /// The SRV records of [`SrvName::query`].
+    /// SRV records of [`SrvName::query`].
     pub hosts: Vec<SrvRecord>,
-    /// The TXT records of [`SrvName::host`].
+    /// TXT records of [`SrvName::host`].
     pub txt: Vec<TxtRecord>,
 }
 
-/// One host from DNS. Priority and weight mean nothing to MongoDB.
+/// An SRV record. Priority and weight are not used by MongoDB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SrvRecord {
-    /// The host's name.
+    /// Host name.
     pub host: String,
-    /// The port.
+    /// Port.
     pub port: u16,
-    /// For how long this is good.
+    /// Time to live.
     pub ttl: Duration,
 }
 
-/// One TXT record: strings to be read as one.
+/// A TXT record: its strings are concatenated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TxtRecord {
-    /// The strings, in their order.
+    /// Strings in their order.
     pub strings: Vec<Vec<u8>>,
 }
 
-/// Why what DNS said, or what was to be asked of it, cannot be used.
+/// Error of SRV or TXT records, or of the options for their query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SrvError {
-    /// There are no hosts.
-    #[error("DNS has no SRV records for {0}")]
+    /// There are no SRV records.
+    #[error("no SRV records found for {0}; check the DNS name and srvServiceName")]
     NoRecords(String),
-    /// A host that the owner of the name did not vouch for.
-    #[error("DNS names the host \"{host}\" for {name}, which is not in the domain {domain}")]
+    /// A host does not belong to the required domain.
+    #[error(
+        "the SRV record of {name} has the host \"{host}\", which is outside of the domain {domain}"
+    )]
     OutsideDomain {
-        /// What was asked for.
+        /// DNS name of the query.
         name: String,
-        /// The host.
+        /// Host of the record.
         host: String,
-        /// The domain it should be in.
+        /// Required domain.
         domain: String,
     },
-    /// A host or port that can be no server's.
-    #[error("DNS names the host \"{0}\", which is no address of a server")]
+    /// A host or port is not a server address.
+    #[error("the SRV record has the host \"{0}\", which is not a server address")]
     InvalidHost(String),
-    /// TXT records have no order, so there can be only one.
-    #[error("DNS has more than one TXT record for the connection string's host")]
+    /// There is more than one TXT record.
+    #[error("the connection string's host has more than one TXT record; only one is allowed")]
     SeveralTxtRecords,
-    /// Not a list of options.
-    #[error("the TXT record of the connection string's host is not a list of options")]
+    /// The TXT record is not a list of options.
+    #[error("the TXT record of the connection string's host is not a list of name=value options")]
     MalformedTxt,
-    /// DNS cannot be trusted with other options.
+    /// The TXT record contains an option that is not allowed.
     #[error("a TXT record may only set authSource, replicaSet and loadBalanced")]
     ForbiddenTxtOption,
-    /// Not a service's name.
+    /// `srvServiceName` is not a service name.
     #[error(
-        "srvServiceName must consist of at most 62 letters, digits and single hyphens, with at \
-         least one letter and no hyphen at either end"
+        "invalid srvServiceName; it must have at most 62 letters, digits and single hyphens, at \
+         least one letter, and no hyphen at either end"
     )]
     InvalidService,
-    /// Not a domain that could have one owner.
-    #[error("srvAllowedHostsSuffix must be a domain that is not a top-level one")]
+    /// `srvAllowedHostsSuffix` is not a domain of a single owner.
+    #[error("srvAllowedHostsSuffix must be a domain below a top-level domain")]
     InvalidSuffix,
 }
 
 impl SrvName {
-    /// The name for a host, with the values of `srvServiceName` and `srvAllowedHostsSuffix`.
+    /// Creates the name for a host, with the values of `srvServiceName` and
+    /// `srvAllowedHostsSuffix`.
+    ///
+    /// # Errors
+    ///
+    /// An error if the service name or the suffix is invalid.
     pub fn new(host: &str, service: Option<&str>, suffix: Option<&str>) -> Result<Self, SrvError> {
-        let host = normalised(host);
+        let host = normalized(host);
         let service = service_name(service.unwrap_or(DEFAULT_SERVICE))?.to_owned();
         let domain = match suffix {
             Some(suffix) => allowed_suffix(suffix)?,
@@ -104,20 +111,24 @@ impl SrvName {
         Ok(Self { host, service, domain })
     }
 
-    /// The host in the connection string, which is also the name of the TXT record.
+    /// Returns the host of the connection string, which is also the name of the TXT record.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The name of the SRV records.
+    /// Returns the name of the SRV query.
     pub fn query(&self) -> String {
         format!("_{}._tcp.{}", self.service, self.host)
     }
 
-    /// The address in a record, if it is in the domain that it must be in. Since that leaves at
-    /// least one more part in front, a name of one or two parts never stands for itself.
+    /// Returns the address of a record if it belongs to the required domain. The host must have a
+    /// label in front of the domain, so a DNS name with one or two labels is never its own host.
+    ///
+    /// # Errors
+    ///
+    /// An error if the host is outside of the domain, or not a server address.
     pub fn verify(&self, record: &SrvRecord) -> Result<ServerAddress, SrvError> {
-        let host = normalised(&record.host);
+        let host = normalized(&record.host);
         let in_domain = host
             .strip_suffix(&self.domain)
             .and_then(|rest| rest.strip_suffix('.'))
@@ -135,7 +146,7 @@ impl SrvName {
         }
     }
 
-    /// The addresses in all records, each once; a single wrong one spoils them all.
+    /// Returns the addresses of all records without duplicates. One invalid record is an error.
     pub(crate) fn verify_all(&self, records: &[SrvRecord]) -> Result<Vec<ServerAddress>, SrvError> {
         if records.is_empty() {
             return Err(SrvError::NoRecords(self.query()));
@@ -158,7 +169,7 @@ impl fmt::Display for SrvName {
 }
 
 impl SrvAnswer {
-    /// The options in the TXT record, their names in lower case and their values as written.
+    /// Returns the options of the TXT record: names in lower case, values as written.
     pub(crate) fn txt_options(&self) -> Result<Vec<(String, String)>, SrvError> {
         let record = match self.txt.as_slice() {
             [] => return Ok(Vec::new()),
@@ -175,9 +186,9 @@ impl SrvAnswer {
     }
 }
 
-/// At most `limit` of the hosts (all, if it is zero), chosen as the first steps of a Fisher-Yates
-/// shuffle do. `random_below(n)` is a random number from 0 to n-1.
-pub fn choose<T>(
+/// Selects at most `limit` hosts with a partial Fisher-Yates shuffle (`srvMaxHosts`). Zero means
+/// all. `random_below(n)` must return a random number from 0 to n-1.
+pub fn limit_hosts<T>(
     mut hosts: Vec<T>,
     limit: u32,
     random_below: impl FnMut(usize) -> usize,
@@ -191,7 +202,7 @@ pub fn choose<T>(
     hosts
 }
 
-/// Puts `count` of the items, chosen at random, to the front.
+/// Moves `count` random items to the front.
 fn shuffle<T>(items: &mut [T], count: usize, mut random_below: impl FnMut(usize) -> usize) {
     for position in 0..count {
         let left = items.len() - position;
@@ -199,7 +210,8 @@ fn shuffle<T>(items: &mut [T], count: usize, mut random_below: impl FnMut(usize)
     }
 }
 
-/// A name of three or more parts is itself one of its domain's; a shorter one is the domain.
+/// Returns the domain that hosts must belong to: without its first label for three or more labels,
+/// else the whole name.
 fn parent_domain(host: &str) -> &str {
     match host.split_once('.') {
         Some((_, parent)) if parent.contains('.') => parent,
@@ -207,12 +219,12 @@ fn parent_domain(host: &str) -> &str {
     }
 }
 
-/// Host names are compared in lower case and without the dot that ends a full one.
-fn normalised(host: &str) -> String {
+/// Returns a host name in lower case and without a trailing dot.
+fn normalized(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// RFC 6335, section 5.1, but as long as DNS allows.
+/// Validates a service name by section 5.1 of RFC 6335, with the length limit of DNS.
 pub(crate) fn service_name(name: &str) -> Result<&str, SrvError> {
     let valid = (1..=62).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -221,10 +233,10 @@ pub(crate) fn service_name(name: &str) -> Result<&str, SrvError> {
     if valid { Ok(name) } else { Err(SrvError::InvalidService) }
 }
 
-/// The domain that `srvAllowedHostsSuffix` names, without the dots at its ends. One that anybody
-/// can register names in would allow any host.
+/// Validates the value of `srvAllowedHostsSuffix` and removes leading and trailing dots. A public
+/// suffix would allow any host, so a top-level domain is rejected.
 pub(crate) fn allowed_suffix(suffix: &str) -> Result<String, SrvError> {
-    let domain = normalised(suffix.strip_prefix('.').unwrap_or(suffix));
+    let domain = normalized(suffix.strip_prefix('.').unwrap_or(suffix));
     let well_formed = domain.split('.').all(|part| !part.is_empty())
         && !domain.contains(['/', ':', '\0'])
         && !domain.contains(char::is_whitespace);

@@ -1,30 +1,29 @@
-//! Transactions: what state a session's transaction is in, what its commands say, and what failing
-//! means for it.
+//! Transactions: states, fields of their commands, and effects of failures.
 //!
-//! One [`Transaction`] lives as long as its session and serves one transaction after the other. It
-//! knows nothing of sockets: the driver tells it what is called and what is sent, and adds to
-//! commands and errors what it says.
+//! One [`Transaction`] lives as long as its session and serves its transactions one after another.
+//! It has no sockets: the driver reports calls and commands, and adds the resulting fields and
+//! labels to commands and errors.
 //!
-//! # The states
+//! # States
 //!
 //! | state \ call     | `start`    | `commit`              | `abort`              | any other operation |
 //! |------------------|------------|-----------------------|----------------------|---------------------|
 //! | none             | starting   | error                 | error                | none                |
-//! | starting         | error      | committed, empty; nothing is sent | aborted; nothing is sent | in progress, once it is sent |
+//! | starting         | error      | committed, empty; no command | aborted; no command | in progress, once it is sent |
 //! | in progress      | error      | committed             | aborted              | in progress         |
-//! | committed, empty | starting   | the same; nothing is sent | error            | none                |
-//! | committed        | starting   | the same; sent again  | error                | none                |
+//! | committed, empty | starting   | unchanged; no command | error                | none                |
+//! | committed        | starting   | unchanged; sends `commitTransaction` again | error | none          |
 //! | aborted          | starting   | error                 | error                | none                |
 //!
-//! An error changes nothing. A transaction is committed, or aborted, from the moment that its end is
-//! asked for, whatever comes of the command: so a commit whose reply was lost, or whose future was
-//! dropped, can be asked for again.
+//! An error does not change the state. The state is committed, or aborted, from the call on,
+//! whatever the result of the command. After a lost reply or a dropped future, a commit can
+//! therefore be repeated.
 
 mod commit;
-mod convenient;
-mod failing;
+mod failure;
 #[cfg(test)]
 mod tests;
+mod with_transaction;
 
 use std::time::Duration;
 
@@ -32,31 +31,32 @@ use bson::RawDocumentBuf;
 
 pub use self::{
     commit::commit_write_concern,
-    convenient::{AfterCommit, Convenience, NoTimeLeft},
-    failing::{Part, UNKNOWN_TRANSACTION_COMMIT_RESULT, unpins},
+    failure::{TransactionPosition, UNKNOWN_TRANSACTION_COMMIT_RESULT, unpins},
+    with_transaction::{AfterCommit, WithTransaction, WithTransactionTimeout},
 };
 use crate::{
     concern::{ReadConcern, WriteConcern},
-    retry::{Labels, Ledger},
+    retry::{ErrorLabels, OutcomeTracker},
     selection::SelectionCriteria,
 };
 
-/// How a transaction runs, when all that can be inherited was.
+/// Options of a transaction, with all inherited values.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Settings {
-    /// What its first command says that all of it is to see.
+pub struct TransactionSettings {
+    /// Read concern, sent with the first command (`readConcern`).
     pub read_concern: Option<ReadConcern>,
-    /// How durable its commit, or its abort, must be.
+    /// Write concern of the commit or abort (`writeConcern`).
     pub write_concern: Option<WriteConcern>,
-    /// Which servers its reads may go to. Only the primary will do, which shows with the first read.
+    /// Selection criteria of reads. Only the read preference primary is valid; the first read
+    /// checks it.
     pub criteria: Option<SelectionCriteria>,
-    /// How long the server may work on a commit.
+    /// Time limit of the commit on the server (`maxTimeMS`).
     pub max_commit_time: Option<Duration>,
 }
 
-impl Settings {
-    /// These, and where they say nothing the `others`.
+impl TransactionSettings {
+    /// Returns these settings, with missing ones taken from `others`.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
@@ -68,148 +68,163 @@ impl Settings {
     }
 }
 
-/// Where a session's transaction is; the [module](self) says how it gets there.
+/// State of a session's transaction. See the [module](self) for the transitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// There is none.
+pub enum TransactionState {
+    /// There is no transaction.
     #[default]
     None,
-    /// It was started, and no server has heard of it.
+    /// The transaction was started; no command was sent.
     Starting,
-    /// A command of it was sent.
+    /// A command of the transaction was sent.
     InProgress,
-    /// Its commit was asked for.
+    /// The commit was called.
     Committed {
-        /// Whether no command of it was ever sent.
+        /// `true` if the transaction sent no command before.
         empty: bool,
     },
-    /// Its abort was asked for.
+    /// The abort was called.
     Aborted,
 }
 
-/// A call that the state does not allow.
+/// Error of a call that the state does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Misuse {
-    /// One transaction at a time.
+pub enum TransactionError {
+    /// A transaction is already in progress.
     #[error("transaction already in progress")]
     AlreadyInProgress,
-    /// There is nothing to commit or to abort.
+    /// There is no transaction to commit or abort.
     #[error("no transaction started")]
     NotStarted,
-    /// What was aborted cannot be committed.
+    /// The transaction was aborted, so it cannot be committed.
     #[error("Cannot call commitTransaction after calling abortTransaction")]
     CommitAfterAbort,
-    /// What was committed, or may have been, cannot be aborted.
+    /// The transaction was committed, so it cannot be aborted.
     #[error("Cannot call abortTransaction after calling commitTransaction")]
     AbortAfterCommit,
-    /// It is aborted.
+    /// The transaction was already aborted.
     #[error("cannot call abortTransaction twice")]
     AbortTwice,
-    /// Somebody must hear whether it was committed.
+    /// The write concern is unacknowledged (`w: 0`).
     #[error("transactions do not support unacknowledged write concerns")]
     Unacknowledged,
-    /// The session has used up all its transaction numbers.
-    #[error("the session has used up all its transaction numbers")]
+    /// The session has no `txnNumber` left.
+    #[error("the session has no transaction numbers left; use a new session")]
     NoNumberLeft,
-    /// A command was built in a transaction that has since been committed or aborted.
+    /// The command was created in a transaction that has ended since.
     #[error(
         "the transaction of this command ended before the command was sent; start a new \
-         transaction and run its operations again"
+         transaction and repeat its operations"
     )]
     Ended,
 }
 
-/// What ending a transaction takes.
+/// Command needed to end a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum End {
-    /// Nothing: no server has heard of it.
+pub enum TransactionEnd {
+    /// No command: no server has received an operation of the transaction.
     Nothing,
-    /// A command.
+    /// `commitTransaction` or `abortTransaction`.
     Send,
 }
 
 /// The transaction of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
-    state: State,
+    state: TransactionState,
     number: i64,
-    settings: Settings,
+    settings: TransactionSettings,
     recovery_token: Option<RawDocumentBuf>,
-    /// Aborted by the driver, because what was to end it was dropped.
+    /// `true` if the driver aborted the transaction because its session or future was dropped.
     abandoned: bool,
-    /// An abort is needed that has not been sent yet, or that an overloaded server rejected.
+    /// `true` if an abort must still be sent, or was rejected by an overloaded server.
     abort_unsent: bool,
-    /// The server reported that it has aborted the transaction.
+    /// `true` if the server reported that it has aborted the transaction.
     aborted_by_server: bool,
-    /// Whether a commit was tried that a server may have carried out.
-    commit_tried: bool,
-    /// The same, the attempt under way left out.
-    commit_tried_before: bool,
-    /// What the commits so far came to, over all calls.
-    commits: Ledger,
+    /// `true` if a server may have executed a commit.
+    commit_attempted: bool,
+    /// `commit_attempted` before the current attempt.
+    commit_attempted_before: bool,
+    /// Outcome of the commits so far, over all calls.
+    commits: OutcomeTracker,
 }
 
 impl Transaction {
-    /// Where it is.
-    pub fn state(&self) -> State {
+    /// Returns the state.
+    pub fn state(&self) -> TransactionState {
         self.state
     }
 
-    /// Whether operations are part of it now.
+    /// Returns `true` if operations are part of the transaction now.
     pub fn is_active(&self) -> bool {
         match self.state {
-            State::Starting | State::InProgress => true,
-            State::None | State::Committed { .. } | State::Aborted => false,
+            TransactionState::Starting | TransactionState::InProgress => true,
+            TransactionState::None
+            | TransactionState::Committed { .. }
+            | TransactionState::Aborted => false,
         }
     }
 
-    /// The number that all its commands bear.
+    /// Returns the `txnNumber` of all commands of the transaction.
     pub fn number(&self) -> i64 {
         self.number
     }
 
-    /// How it runs.
-    pub fn settings(&self) -> &Settings {
+    /// Returns the settings.
+    pub fn settings(&self) -> &TransactionSettings {
         &self.settings
     }
 
-    /// By what another router can find out how it ended.
+    /// Returns the `recoveryToken`, with which another mongos can recover the outcome.
     pub fn recovery_token(&self) -> Option<&RawDocumentBuf> {
         self.recovery_token.as_ref()
     }
 
-    /// Starts a transaction. The number is asked for only if it can be started.
+    /// Starts a transaction. Takes a `txnNumber` only if the state allows the start.
+    ///
+    /// # Errors
+    ///
+    /// An error if a transaction is active, the write concern is unacknowledged, or there is no
+    /// number.
     pub fn start(
         &mut self,
-        settings: Settings,
+        settings: TransactionSettings,
         next_number: impl FnOnce() -> Option<i64>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), TransactionError> {
         if self.is_active() {
-            return Err(Misuse::AlreadyInProgress);
+            return Err(TransactionError::AlreadyInProgress);
         }
         if settings.write_concern.as_ref().is_some_and(|concern| !concern.is_acknowledged()) {
-            return Err(Misuse::Unacknowledged);
+            return Err(TransactionError::Unacknowledged);
         }
-        let number = next_number().ok_or(Misuse::NoNumberLeft)?;
-        *self = Self { state: State::Starting, number, settings, ..Self::default() };
+        let number = next_number().ok_or(TransactionError::NoNumberLeft)?;
+        *self = Self { state: TransactionState::Starting, number, settings, ..Self::default() };
         Ok(())
     }
 
-    /// Returns the position of an operation, other than a commit or an abort, that was built in the
-    /// transaction with this number.
-    pub fn begin_operation(&mut self, number: i64) -> Result<Part, Misuse> {
+    /// Returns the position of an operation that was created in the transaction with this number.
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError::Ended`] if that transaction has ended.
+    pub fn begin_operation(
+        &mut self,
+        number: i64,
+    ) -> Result<TransactionPosition, TransactionError> {
         match self.state {
-            _ if self.number != number => Err(Misuse::Ended),
-            State::Starting => Ok(Part::First),
-            State::InProgress => Ok(Part::Later),
-            State::None | State::Committed { .. } | State::Aborted => Err(Misuse::Ended),
+            _ if self.number != number => Err(TransactionError::Ended),
+            TransactionState::Starting => Ok(TransactionPosition::First),
+            TransactionState::InProgress => Ok(TransactionPosition::Later),
+            TransactionState::None
+            | TransactionState::Committed { .. }
+            | TransactionState::Aborted => Err(TransactionError::Ended),
         }
     }
 
-    /// Begins an operation outside of any transaction. The state of an ended transaction is reset;
-    /// an active one is left as it is. Returns `true` if the state was reset.
+    /// Begins an operation outside of any transaction. Resets the state of an ended transaction and
+    /// returns `true`; does not change an active one.
     pub fn begin_outside(&mut self) -> bool {
         if self.is_active() {
             return false;
@@ -218,82 +233,106 @@ impl Transaction {
         true
     }
 
-    /// A command at this position of the transaction with this number is about to be sent. An
-    /// operation of a transaction that has ended must not be sent: the server would execute it
-    /// outside of the transaction, or start the transaction again.
-    pub fn sending(&mut self, part: Part, number: i64) -> Result<(), Misuse> {
-        match part {
-            Part::First | Part::Later if self.begin_operation(number).is_err() => {
-                return Err(Misuse::Ended);
+    /// Records that a command at this position of the transaction with this number is about to be
+    /// sent.
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError::Ended`] for an operation of a transaction that has ended: the server
+    /// would execute it outside of the transaction, or start the transaction again.
+    pub fn begin_send(
+        &mut self,
+        position: TransactionPosition,
+        number: i64,
+    ) -> Result<(), TransactionError> {
+        match position {
+            TransactionPosition::First | TransactionPosition::Later
+                if self.begin_operation(number).is_err() =>
+            {
+                return Err(TransactionError::Ended);
             }
-            // An error of the driver before this leaves the transaction to be started by the next.
-            Part::First => self.state = State::InProgress,
-            // If its future is dropped, this is what is known of the commit.
-            Part::Commit => self.commits.send_off(),
-            Part::Abort => self.abort_unsent = false,
-            Part::Outside | Part::Later => {}
+            // If the driver fails before this point, the next operation starts the transaction.
+            TransactionPosition::First => self.state = TransactionState::InProgress,
+            // If the future is dropped, this remains the outcome of the commit.
+            TransactionPosition::Commit => self.commits.record_pending_attempt(),
+            TransactionPosition::Abort => self.abort_unsent = false,
+            TransactionPosition::Outside | TransactionPosition::Later => {}
         }
         Ok(())
     }
 
-    /// The commit is asked for, the first time or again.
-    pub fn commit(&mut self) -> Result<End, Misuse> {
+    /// Records a call of commit, the first one or a repeated one.
+    ///
+    /// # Errors
+    ///
+    /// An error if the state does not allow it.
+    pub fn commit(&mut self) -> Result<TransactionEnd, TransactionError> {
         match self.state {
-            State::None => Err(Misuse::NotStarted),
-            State::Aborted => Err(Misuse::CommitAfterAbort),
-            State::Starting | State::Committed { empty: true } => {
-                self.state = State::Committed { empty: true };
-                Ok(End::Nothing)
+            TransactionState::None => Err(TransactionError::NotStarted),
+            TransactionState::Aborted => Err(TransactionError::CommitAfterAbort),
+            TransactionState::Starting | TransactionState::Committed { empty: true } => {
+                self.state = TransactionState::Committed { empty: true };
+                Ok(TransactionEnd::Nothing)
             }
-            State::InProgress | State::Committed { empty: false } => {
-                self.state = State::Committed { empty: false };
-                Ok(End::Send)
+            TransactionState::InProgress | TransactionState::Committed { empty: false } => {
+                self.state = TransactionState::Committed { empty: false };
+                Ok(TransactionEnd::Send)
             }
         }
     }
 
-    /// The abort is asked for.
-    pub fn abort(&mut self) -> Result<End, Misuse> {
+    /// Records a call of abort.
+    ///
+    /// # Errors
+    ///
+    /// An error if the state does not allow it.
+    pub fn abort(&mut self) -> Result<TransactionEnd, TransactionError> {
         let end = match self.state {
-            State::None => return Err(Misuse::NotStarted),
-            State::Committed { .. } => return Err(Misuse::AbortAfterCommit),
-            // The application did not call it before.
-            State::Aborted if std::mem::take(&mut self.abandoned) => End::Nothing,
-            State::Aborted => return Err(Misuse::AbortTwice),
-            State::Starting => End::Nothing,
-            State::InProgress => End::Send,
+            TransactionState::None => return Err(TransactionError::NotStarted),
+            TransactionState::Committed { .. } => return Err(TransactionError::AbortAfterCommit),
+            // The application has not called abort before.
+            TransactionState::Aborted if std::mem::take(&mut self.abandoned) => {
+                TransactionEnd::Nothing
+            }
+            TransactionState::Aborted => return Err(TransactionError::AbortTwice),
+            TransactionState::Starting => TransactionEnd::Nothing,
+            TransactionState::InProgress => TransactionEnd::Send,
         };
-        self.abort_unsent = end == End::Send;
-        self.state = State::Aborted;
+        self.abort_unsent = end == TransactionEnd::Send;
+        self.state = TransactionState::Aborted;
         Ok(end)
     }
 
-    /// Aborts it if it is active, because the session or the future that was to end it was dropped.
-    /// Nothing of it is sent from here on, but for the abort if that is returned as needed.
-    pub fn abandon(&mut self) -> End {
-        if self.take_unexecuted_end() == End::Send {
-            return End::Send;
+    /// Aborts an active transaction because its session, or the future that would end it, was
+    /// dropped. From now on, only the returned abort is sent.
+    pub fn abandon(&mut self) -> TransactionEnd {
+        if self.take_unexecuted_end() == TransactionEnd::Send {
+            return TransactionEnd::Send;
         }
         let end = match self.state {
-            State::None | State::Committed { .. } | State::Aborted => return End::Nothing,
-            State::Starting => End::Nothing,
-            State::InProgress => End::Send,
+            TransactionState::None
+            | TransactionState::Committed { .. }
+            | TransactionState::Aborted => return TransactionEnd::Nothing,
+            TransactionState::Starting => TransactionEnd::Nothing,
+            TransactionState::InProgress => TransactionEnd::Send,
         };
-        (self.state, self.abandoned) = (State::Aborted, true);
+        (self.state, self.abandoned) = (TransactionState::Aborted, true);
         end
     }
 
-    /// Turns a commit or an abort that no server executed into an abort to send: its future was
-    /// dropped before it was sent, or an overloaded server rejected it. The transaction would stay
-    /// open on the server otherwise. Anything else is left as it is.
-    pub fn take_unexecuted_end(&mut self) -> End {
+    /// Converts a commit or abort that no server executed into an abort to send: its future was
+    /// dropped before, or an overloaded server rejected it. The transaction would stay open on the
+    /// server otherwise. Any other state is not changed.
+    pub fn take_unexecuted_end(&mut self) -> TransactionEnd {
         match self.state {
-            State::Committed { empty: false } if self.is_commit_unexecuted() => {
-                (self.state, self.abandoned) = (State::Aborted, true);
-                End::Send
+            TransactionState::Committed { empty: false } if self.is_commit_unexecuted() => {
+                (self.state, self.abandoned) = (TransactionState::Aborted, true);
+                TransactionEnd::Send
             }
-            State::Aborted if std::mem::take(&mut self.abort_unsent) => End::Send,
-            _ => End::Nothing,
+            TransactionState::Aborted if std::mem::take(&mut self.abort_unsent) => {
+                TransactionEnd::Send
+            }
+            _ => TransactionEnd::Nothing,
         }
     }
 
@@ -301,47 +340,50 @@ impl Transaction {
         self.commits.outcome().is_certainly_not_applied() && !self.aborted_by_server
     }
 
-    /// Stores the recovery token of a reply to a command of the transaction with this number. The
-    /// latest counts. A late reply to an earlier transaction changes nothing.
-    pub fn see_recovery_token(&mut self, number: i64, token: RawDocumentBuf) {
-        if self.state == State::InProgress && self.number == number {
+    /// Stores the `recoveryToken` of a reply to a command of the transaction with this number.
+    /// Ignores late replies of earlier transactions.
+    pub fn set_recovery_token(&mut self, number: i64, token: RawDocumentBuf) {
+        if self.state == TransactionState::InProgress && self.number == number {
             self.recovery_token = Some(token);
         }
     }
 
-    /// A commit is about to be tried, again or for the first time.
+    /// Begins an attempt of the commit.
     pub fn begin_commit_attempt(&mut self) {
-        self.commit_tried_before = std::mem::replace(&mut self.commit_tried, true);
+        self.commit_attempted_before = std::mem::replace(&mut self.commit_attempted, true);
     }
 
-    /// Records the labels of a failed attempt to commit or to abort. An overloaded server rejects
-    /// the command unexecuted: a commit then does not count as tried, and an abort is still needed.
-    pub fn end_attempt_failed(&mut self, part: Part, labels: Labels) {
+    /// Records the labels of a failed commit or abort attempt. An overloaded server rejects the
+    /// command without executing it: such a commit does not count as attempted, and an abort must
+    /// still be sent.
+    pub fn end_attempt_failed(&mut self, position: TransactionPosition, labels: ErrorLabels) {
         let rejected = labels.system_overloaded && labels.retryable;
-        match part {
-            Part::Commit => {
+        match position {
+            TransactionPosition::Commit => {
                 self.aborted_by_server = labels.transient_transaction;
                 if rejected {
-                    self.commit_tried = self.commit_tried_before;
+                    self.commit_attempted = self.commit_attempted_before;
                 }
             }
-            Part::Abort => self.abort_unsent = rejected,
-            Part::Outside | Part::First | Part::Later => {}
+            TransactionPosition::Abort => self.abort_unsent = rejected,
+            TransactionPosition::Outside
+            | TransactionPosition::First
+            | TransactionPosition::Later => {}
         }
     }
 
-    /// The write concern of the commit that is being tried.
+    /// Returns the write concern of the current commit attempt.
     pub fn commit_write_concern(&self) -> Option<WriteConcern> {
-        commit_write_concern(self.settings.write_concern.as_ref(), self.commit_tried_before)
+        commit_write_concern(self.settings.write_concern.as_ref(), self.commit_attempted_before)
     }
 
-    /// What the commits so far came to, for the next to go on from.
-    pub fn commits(&self) -> &Ledger {
+    /// Returns the outcome of the commits so far, to continue with.
+    pub fn commits(&self) -> &OutcomeTracker {
         &self.commits
     }
 
-    /// A call of commit has ended, with what all so far came to.
-    pub fn commit_ended(&mut self, commits: Ledger) {
+    /// Stores the outcome of all commits so far, at the end of a call of commit.
+    pub fn commit_ended(&mut self, commits: OutcomeTracker) {
         self.commits = commits;
     }
 }

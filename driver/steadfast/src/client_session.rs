@@ -9,7 +9,7 @@ use std::{
 use bson::{Document, Timestamp};
 use steadfast_core::{
     cluster_time::ClusterTime,
-    transaction::{Settings, State as TransactionState},
+    transaction::{TransactionSettings, TransactionState},
 };
 
 use crate::{
@@ -142,7 +142,7 @@ impl ClientSession {
         let settings = |options: Option<&TransactionOptions>| {
             options.map(TransactionOptions::settings).unwrap_or_default()
         };
-        let mut of_client = Settings::default();
+        let mut of_client = TransactionSettings::default();
         of_client.read_concern = self.client.read_concern().cloned();
         of_client.write_concern = self.client.write_concern().cloned();
         of_client.criteria = self.client.selection_criteria().cloned();

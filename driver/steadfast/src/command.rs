@@ -11,7 +11,7 @@ use bson::{
 };
 use bytes::Bytes;
 use serde::Serialize;
-pub(crate) use steadfast_core::retry::Kind;
+pub(crate) use steadfast_core::retry::CommandKind;
 use steadfast_core::{read_preference::ReadPreference, selection::SelectionCriteria};
 
 use crate::{
@@ -39,7 +39,7 @@ pub(crate) struct Command {
     /// Which servers may run it.
     pub(crate) target: Target,
     /// What repeating it would mean.
-    pub(crate) kind: Kind,
+    pub(crate) kind: CommandKind,
     /// False for a write with `w: 0`: the server sends no reply.
     pub(crate) acknowledged: bool,
     /// What was said for this very call, and not inherited.
@@ -92,7 +92,7 @@ impl Command {
         value: impl bson::raw::BindRawBsonRef,
         database: &Arc<str>,
         target: Target,
-        kind: Kind,
+        kind: CommandKind,
     ) -> Self {
         let mut body = empty_body();
         body.append(name, value);
@@ -131,7 +131,7 @@ impl Command {
     /// inherited give way to the transaction's; its own are refused.
     fn adapt(&mut self, session: &Session) -> Result<()> {
         let own = self.time_limit.is_some_and(|limit| limit.own);
-        let ends = self.kind == Kind::EndTransaction;
+        let ends = self.kind == CommandKind::EndTransaction;
         let deadline = match ends {
             true => session.transaction_deadline(),
             false => session.operation_deadline(own)?,
@@ -153,7 +153,7 @@ impl Command {
         }
         self.acknowledged = true;
         // What an application wrote itself is left as it is.
-        if self.kind != Kind::Generic {
+        if self.kind != CommandKind::Generic {
             self.body = without_concerns(&self.body);
         }
         if let Target::Read(own) | Target::WritingAggregate(own) = &mut self.target {
@@ -367,7 +367,7 @@ mod tests {
     fn command(body: bson::Document) -> Command {
         let database = Arc::from("library");
         let mut command =
-            Command::new(cstr!("insert"), "books", &database, Target::Write, Kind::Write);
+            Command::new(cstr!("insert"), "books", &database, Target::Write, CommandKind::Write);
         for (key, value) in RawDocumentBuf::try_from(&body).unwrap().iter().flatten() {
             command.body.append(key, value);
         }

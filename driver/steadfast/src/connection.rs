@@ -22,8 +22,8 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use steadfast_core::{address::ServerAddress, hello::HelloReply};
 use steadfast_wire::{
-    Compressor, CompressorSet, DEFAULT_MAX_MESSAGE_SIZE, Framing, Incoming, Message, MsgFlags,
-    decode_negotiated, frame,
+    Compressor, CompressorSet, DEFAULT_MAX_MESSAGE_SIZE, Framing, IncomingMessage, Message,
+    MsgFlags, decode_negotiated, frame,
 };
 use tokio::{io::AsyncReadExt, time::timeout_at};
 
@@ -296,7 +296,7 @@ impl Connection {
     }
 
     /// Checks that a message is the reply to the request under way (pitfall 23).
-    fn accept(&mut self, incoming: Incoming) -> Result<Received> {
+    fn accept(&mut self, incoming: IncomingMessage) -> Result<Received> {
         let Flight::Awaiting(expected) = self.flight else {
             return Err(Error::invalid_response("a message that nobody asked for"));
         };

@@ -18,7 +18,7 @@ mod write;
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use bson::RawDocumentBuf;
-use steadfast_core::address::ServerAddress;
+use steadfast_core::{address::ServerAddress, retry::is_duplicate_key};
 
 pub use self::gridfs::{GridFsErrorKind, GridFsFileIdentifier};
 pub use self::history::Attempt;
@@ -38,7 +38,8 @@ pub const RETRYABLE_WRITE_ERROR: &str = steadfast_core::retry::RETRYABLE_WRITE_E
 /// Error label: the whole transaction can be retried.
 pub const TRANSIENT_TRANSACTION_ERROR: &str = steadfast_core::retry::TRANSIENT_TRANSACTION_ERROR;
 /// Error label: the result of `commitTransaction` is unknown; the commit can be retried.
-pub const UNKNOWN_TRANSACTION_COMMIT_RESULT: &str = steadfast_core::transaction::UNKNOWN_TRANSACTION_COMMIT_RESULT;
+pub const UNKNOWN_TRANSACTION_COMMIT_RESULT: &str =
+    steadfast_core::transaction::UNKNOWN_TRANSACTION_COMMIT_RESULT;
 /// Error label: the server is overloaded.
 pub const SYSTEM_OVERLOADED_ERROR: &str = steadfast_core::retry::SYSTEM_OVERLOADED_ERROR;
 /// Error label: the command was not executed and can be retried, whatever it is.
@@ -279,7 +280,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         self.is_network_error()
             || self.contains_label(RETRYABLE_WRITE_ERROR)
-            || self.code().is_some_and(steadfast_core::retry::is_of_passing_state)
+            || self.code().is_some_and(steadfast_core::retry::is_retryable_code)
     }
 
     /// Returns `true` if no suitable server was available.
@@ -299,7 +300,7 @@ impl Error {
 
     /// Returns `true` if a write violated a unique index (codes 11000, 11001 and 12582).
     pub fn is_duplicate_key_error(&self) -> bool {
-        matches!(self.code(), Some(11000 | 11001 | 12582))
+        self.code().is_some_and(is_duplicate_key)
     }
 
     /// Returns `true` if the database, collection or index does not exist (`NamespaceNotFound`).
@@ -322,7 +323,7 @@ impl Error {
 
 /// Codes of the retryable writes specification, and of servers that wait for other members.
 fn is_transient_code(code: i32) -> bool {
-    steadfast_core::retry::is_of_passing_state(code)
+    steadfast_core::retry::is_retryable_code(code)
         // WriteConcernTimeout, UnsatisfiableWriteConcern, ReadConcernMajorityNotAvailableYet and
         // LegacyNotPrimary
         || matches!(code, 64 | 100 | 134 | 10058)

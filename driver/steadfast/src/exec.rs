@@ -30,7 +30,7 @@ use bson::RawDocument;
 use steadfast_core::{
     description::{ServerDescription, TopologyDescription},
     read_preference::ReadPreference,
-    retry::{Budget, RetrySettings},
+    retry::{RetryBudget, RetrySettings},
     selection::{self, SelectionCriteria},
     server_api::ServerApi,
 };
@@ -73,7 +73,7 @@ struct Inner {
     activity: Activity,
     sessions: Arc<Sessions>,
     /// What retries after overload errors are paid from.
-    retry_budget: Arc<Budget>,
+    retry_budget: Arc<RetryBudget>,
     counters: Counters,
     /// By how much of its length a wait is really waited.
     jitter: fn() -> f64,
@@ -119,7 +119,7 @@ impl Executor {
     }
 
     /// What retries after overload errors are paid from.
-    pub(crate) fn retry_budget(&self) -> &Arc<Budget> {
+    pub(crate) fn retry_budget(&self) -> &Arc<RetryBudget> {
         &self.inner.retry_budget
     }
 
@@ -264,12 +264,14 @@ fn raw(body: &[u8]) -> &RawDocument {
 
 impl Target {
     /// The same in the words of server selection.
-    fn for_selection(&self) -> selection::Target<'_> {
+    fn for_selection(&self) -> selection::SelectionTarget<'_> {
         match self {
-            Self::Write => selection::Target::Write,
-            Self::Read(criteria) => selection::Target::Read(criteria),
-            Self::WritingAggregate(criteria) => selection::Target::WritingAggregate(criteria),
-            Self::Cursor(home) => selection::Target::Server(&home.server.address),
+            Self::Write => selection::SelectionTarget::Write,
+            Self::Read(criteria) => selection::SelectionTarget::Read(criteria),
+            Self::WritingAggregate(criteria) => {
+                selection::SelectionTarget::WritingAggregate(criteria)
+            }
+            Self::Cursor(home) => selection::SelectionTarget::Server(&home.server.address),
         }
     }
 
@@ -283,8 +285,10 @@ impl Target {
         static ANY_MEMBER: ReadPreference = ReadPreference::PrimaryPreferred { options: None };
 
         let preference = match self.for_selection().resolve(topology) {
-            selection::Target::Read(SelectionCriteria::ReadPreference(preference)) => preference,
-            selection::Target::Read(_) => &ANY_MEMBER,
+            selection::SelectionTarget::Read(SelectionCriteria::ReadPreference(preference)) => {
+                preference
+            }
+            selection::SelectionTarget::Read(_) => &ANY_MEMBER,
             _ => return None,
         };
         selection::read_preference_for(topology.topology_type, server?.server_type, preference)

@@ -152,7 +152,7 @@ pub use steadfast_core::{
         ServerDescription, ServerType, TopologyDescription, TopologyType, TopologyVersion,
     },
     selection::ServerInfo,
-    transaction::State as TransactionState,
+    transaction::TransactionState,
 };
 
 /// Examples of the guides, as doctests. Those with patterns are compiled in `steadfast-patterns`.

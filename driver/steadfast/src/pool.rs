@@ -18,7 +18,10 @@ use steadfast_core::{
     address::ServerAddress,
     event::cmap::{CmapEvent, ConnectionClosedReason, ConnectionPoolOptions},
     hello::HelloReply,
-    pool::{self as core, CheckOut, CheckOutError, Clear, ConnectionId, Generation, WaiterId},
+    pool::{
+        self as core, CheckOutError, CheckOutResult, ClearRequest, ConnectionId, Generation,
+        WaiterId,
+    },
 };
 use tokio::{
     sync::{Notify, oneshot},
@@ -39,7 +42,7 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_MAINTENANCE_INTERVAL: Duration = Duration::from_millis(100);
 
 type Answer = std::result::Result<PooledConnection, CheckOutError<Error>>;
-type Effect = core::Effect<Box<Connection>, Error>;
+type Effect = core::PoolEffect<Box<Connection>, Error>;
 
 /// What a pool tells of its server: the topology, which the pool does not know.
 pub(crate) trait PoolObserver: Send + Sync {
@@ -175,9 +178,9 @@ impl Pool {
     async fn check_out_any(self: &Arc<Self>, until: Option<Instant>) -> Result<PooledConnection> {
         let answer =
             self.change(|state, effects| match state.pool.check_out(Instant::now(), effects) {
-                CheckOut::Ready(conn) => Ok(Ok(conn)),
-                CheckOut::Failed(error) => Ok(Err(error)),
-                CheckOut::Wait(waiter) => {
+                CheckOutResult::Ready(conn) => Ok(Ok(conn)),
+                CheckOutResult::Failed(error) => Ok(Err(error)),
+                CheckOutResult::Wait(waiter) => {
                     let (sender, receiver) = oneshot::channel();
                     state.waiters.insert(waiter, sender);
                     Err((waiter, receiver))
@@ -222,13 +225,13 @@ impl Pool {
     /// Makes connections for operations that will come in a moment.
     pub(crate) fn expect(&self, operations: usize) -> Aftermath {
         self.change_quietly(|state, effects| {
-            state.pool.expect(operations, Instant::now(), effects);
+            state.pool.preconnect(operations, Instant::now(), effects);
         })
         .1
     }
 
     /// Gives up the connections that were made before.
-    pub(crate) fn clear(&self, clear: Clear<Error>) -> Aftermath {
+    pub(crate) fn clear(&self, clear: ClearRequest<Error>) -> Aftermath {
         let cleared =
             self.change_quietly(|state, effects| state.pool.clear(clear, Instant::now(), effects));
         // Whoever waits for connections looks again: those that were being made may be given up.
@@ -254,8 +257,8 @@ impl Pool {
             {
                 let state = lock(&self.state);
                 let counts = state.pool.counts();
-                let reachable =
-                    state.pool.state() == core::State::Ready && state.failures == failures_before;
+                let reachable = state.pool.state() == core::PoolState::Ready
+                    && state.failures == failures_before;
                 if !reachable || counts.total - counts.pending >= wanted {
                     return;
                 }
@@ -265,7 +268,7 @@ impl Pool {
     }
 
     /// How many connections there are, and of what kind.
-    pub(crate) fn counts(&self) -> core::Counts {
+    pub(crate) fn counts(&self) -> core::PoolCounts {
         lock(&self.state).pool.counts()
     }
 
@@ -427,7 +430,7 @@ async fn maintain(pool: Arc<Pool>) {
     loop {
         let due = {
             let state = lock(&pool.state);
-            if state.pool.state() == core::State::Closed {
+            if state.pool.state() == core::PoolState::Closed {
                 return;
             }
             state.pool.next_idle_expiry()

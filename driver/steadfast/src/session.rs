@@ -31,9 +31,7 @@ use crate::{
 
 /// The error for a write in a session of the application's that nobody will hear of.
 pub(crate) fn unacknowledged() -> Error {
-    Error::invalid_argument(
-        "an unacknowledged write cannot run in a session: nobody would hear of its time",
-    )
+    Error::invalid_argument("unacknowledged writes (w: 0) are not supported in an explicit session")
 }
 
 /// The sessions of a client that are not in use, and what they have in common.
@@ -183,7 +181,9 @@ impl Session {
     pub(crate) fn next_txn_number(&self) -> Result<i64> {
         let mut state = lock(&self.state);
         state.server.as_mut().and_then(ServerSession::next_txn_number).ok_or_else(|| {
-            Error::invalid_argument("the session has used up all its transaction numbers")
+            Error::invalid_argument(
+                "the session has no transaction numbers left; start a new session",
+            )
         })
     }
 
@@ -192,7 +192,7 @@ impl Session {
         let mut state = lock(&self.state);
         state.under_way += 1;
         if let Some(server) = &mut state.server {
-            server.used(now);
+            server.mark_used(now);
         }
     }
 

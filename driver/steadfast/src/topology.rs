@@ -29,10 +29,10 @@ use steadfast_core::{
         sdam::SdamEvent,
     },
     monitor::MonitorSettings,
-    pool::{Clear, Generation},
+    pool::{ClearRequest, Generation},
     sdam::{
-        self, ApplicationError, CommandFailure, ConnectionPhase, Effect, ErrorCause, Input,
-        TopologySettings,
+        self, ApplicationError, ApplicationErrorKind, CommandFailure, ConnectionPhase,
+        TopologyEffect, TopologyInput, TopologySettings,
     },
     selection,
 };
@@ -53,7 +53,7 @@ pub(crate) struct Parts {
     /// By which its events are told from those of others.
     pub(crate) id: ObjectId,
     pub(crate) settings: TopologySettings,
-    pub(crate) selection: selection::Settings,
+    pub(crate) selection: selection::SelectionSettings,
     pub(crate) selection_timeout: Duration,
     pub(crate) pool: ConnectionPoolOptions,
     pub(crate) monitor: MonitorSettings,
@@ -68,7 +68,7 @@ pub(crate) struct Topology {
     state: Mutex<State>,
     view: watch::Sender<Arc<View>>,
     closed: AtomicBool,
-    selection: selection::Settings,
+    selection: selection::SelectionSettings,
     selection_timeout: Duration,
     pool_options: ConnectionPoolOptions,
     monitor_settings: MonitorSettings,
@@ -140,17 +140,21 @@ impl Topology {
     /// Closes all pools and stops all monitors.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.apply(Input::Close, None);
+        self.apply(TopologyInput::Close, None);
         // Whoever waits for a server learns that none will come.
         self.view.send_modify(|_| {});
     }
 
     /// Takes in what happened. `cause` is the error behind it, for those whose connections it costs.
-    pub(crate) fn apply(&self, input: Input, cause: Option<&Error>) {
+    pub(crate) fn apply(&self, input: TopologyInput, cause: Option<&Error>) {
         self.change(cause, |state| state.topology.apply(input, Instant::now()));
     }
 
-    fn change(&self, cause: Option<&Error>, change: impl FnOnce(&mut State) -> Vec<Effect>) {
+    fn change(
+        &self,
+        cause: Option<&Error>,
+        change: impl FnOnce(&mut State) -> Vec<TopologyEffect>,
+    ) {
         let mut state = lock(&self.state);
         let effects = change(&mut state);
         let mut aftermath = Vec::new();
@@ -168,48 +172,48 @@ impl Topology {
     fn perform(
         &self,
         state: &mut State,
-        effect: Effect,
+        effect: TopologyEffect,
         cause: Option<&Error>,
     ) -> Option<Aftermath> {
         match effect {
-            Effect::Emit(event) => {
+            TopologyEffect::Emit(event) => {
                 self.events.note(event);
                 None
             }
-            Effect::AddServer(address) => {
+            TopologyEffect::AddServer(address) => {
                 let monitored = state.topology.is_monitored();
                 let (server, aftermath) = self.add_server(&address, monitored);
                 state.servers.insert(address, server);
                 Some(aftermath)
             }
-            Effect::RemoveServer(address) => {
+            TopologyEffect::RemoveServer(address) => {
                 let server = state.servers.remove(&address)?;
                 server.stop_monitor();
                 Some(server.pool.close())
             }
-            Effect::ReadyPool(address) => Some(state.servers.get(&address)?.pool.ready()),
-            Effect::ExpectOperations(address) => {
+            TopologyEffect::ReadyPool(address) => Some(state.servers.get(&address)?.pool.ready()),
+            TopologyEffect::Preconnect(address) => {
                 // Those who wait for a server listen for changes; nobody else does.
                 let waiting = self.view.receiver_count();
                 Some(state.servers.get(&address)?.pool.expect(waiting))
             }
-            Effect::ClearPool { address, service_id, interrupt_in_use, generation } => {
-                Some(state.servers.get(&address)?.pool.clear(Clear {
+            TopologyEffect::ClearPool { address, service_id, interrupt_in_use, generation } => {
+                Some(state.servers.get(&address)?.pool.clear(ClearRequest {
                     service_id,
                     generation: Some(generation),
                     interrupt_in_use,
                     cause: cause.cloned(),
                 }))
             }
-            Effect::CheckNow(address) => {
+            TopologyEffect::CheckNow(address) => {
                 state.servers.get(&address)?.check_now();
                 None
             }
-            Effect::CancelCheck(address) => {
+            TopologyEffect::CancelCheck(address) => {
                 state.servers.get(&address)?.cancel_check();
                 None
             }
-            Effect::Publish(description) => {
+            TopologyEffect::Publish(description) => {
                 let servers = state.servers.clone();
                 self.view.send_replace(Arc::new(View { description, servers }));
                 None
@@ -265,7 +269,7 @@ impl fmt::Debug for Topology {
 pub(crate) struct WeakTopology(Weak<Topology>);
 
 impl WeakTopology {
-    fn apply(&self, input: Input, cause: Option<&Error>) {
+    fn apply(&self, input: TopologyInput, cause: Option<&Error>) {
         if let Some(topology) = self.0.upgrade() {
             topology.apply(input, cause);
         }
@@ -303,7 +307,7 @@ impl PoolObserver for WeakTopology {
             service_id,
             overloaded: failure.error.contains_label(SYSTEM_OVERLOADED_ERROR),
         };
-        let input = Input::OperationError { address: address.clone(), error };
+        let input = TopologyInput::OperationError { address: address.clone(), error };
         self.apply(input, Some(&failure.error));
     }
 
@@ -324,7 +328,7 @@ impl Topology {
         error: &Error,
     ) {
         let cause = error_cause(error);
-        if cause != ErrorCause::Other {
+        if cause != ApplicationErrorKind::Other {
             self.used(connection, generation, cause, error);
         }
     }
@@ -338,14 +342,14 @@ impl Topology {
     ) {
         let message = failure.message.clone();
         let error = Error::new(ErrorKind::ConnectionPoolCleared { message });
-        self.used(connection, generation, ErrorCause::Command(failure), &error);
+        self.used(connection, generation, ApplicationErrorKind::Command(failure), &error);
     }
 
     fn used(
         &self,
         connection: &Connection,
         generation: Generation,
-        cause: ErrorCause,
+        cause: ApplicationErrorKind,
         error: &Error,
     ) {
         let failure = ApplicationError {
@@ -356,7 +360,8 @@ impl Topology {
             service_id: connection.hello.service_id,
             overloaded: error.contains_label(SYSTEM_OVERLOADED_ERROR),
         };
-        let input = Input::OperationError { address: connection.address.clone(), error: failure };
+        let input =
+            TopologyInput::OperationError { address: connection.address.clone(), error: failure };
         self.apply(input, Some(error));
     }
 }
@@ -368,15 +373,15 @@ impl fmt::Debug for WeakTopology {
 }
 
 /// What an error means to the topology.
-fn error_cause(error: &Error) -> ErrorCause {
+fn error_cause(error: &Error) -> ApplicationErrorKind {
     match &*error.kind {
-        ErrorKind::Io(_) if error.is_network_timeout() => ErrorCause::NetworkTimeout,
-        ErrorKind::Io(_) => ErrorCause::Network,
-        ErrorKind::Command(refused) => ErrorCause::Command(CommandFailure {
+        ErrorKind::Io(_) if error.is_network_timeout() => ApplicationErrorKind::NetworkTimeout,
+        ErrorKind::Io(_) => ApplicationErrorKind::Network,
+        ErrorKind::Command(refused) => ApplicationErrorKind::Command(CommandFailure {
             code: Some(refused.code).filter(|&code| code != 0),
             message: refused.message.clone(),
             topology_version: refused.topology_version,
         }),
-        _ => ErrorCause::Other,
+        _ => ApplicationErrorKind::Other,
     }
 }

@@ -15,6 +15,7 @@ async fn place_order(orders: &Collection<Document>, item: &str) -> Result<Bson> 
 
 #[tokio::test]
 async fn lost_reply_creates_one_order() {
+    testbed::require!(V6_0);
     let servers = testbed::ReplicaSet::start(1, testbed::Options::new()).unwrap();
     let proxy = Proxy::builder(servers.uri()).start().await.unwrap();
     let client = Client::with_uri_str(proxy.uri()).await.unwrap();

@@ -1,13 +1,13 @@
-//! The compressors that the protocol knows, whether or not this build contains them.
+//! The compressors of OP_COMPRESSED, independent of the crate features that enable them.
 
 use std::{fmt, str::FromStr};
 
 use crate::error::WireError;
 
-/// A way to compress messages.
+/// A compressor of OP_COMPRESSED.
 ///
-/// All of them can always be named; [`is_built_in`](Self::is_built_in) says whether one can be used, which for all but
-/// `noop` is a matter of the crate's features.
+/// Every variant can be named and parsed. [`is_built_in`](Self::is_built_in) returns `true` if this
+/// build can use it: `noop` always, the others with their crate feature.
 ///
 /// ```
 /// use steadfast_wire::{Compressor, ZlibLevel};
@@ -20,18 +20,18 @@ use crate::error::WireError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compressor {
-    /// Leaves the message as it is; for tests.
+    /// No compression (`noop`). Intended for tests.
     Noop,
-    /// Snappy. Needs the feature `snappy`.
+    /// Snappy (`snappy`). Requires the feature `snappy`.
     Snappy,
-    /// Zlib, at a level. Needs the feature `zlib`.
+    /// zlib (`zlib`) at a compression level. Requires the feature `zlib`.
     Zlib(ZlibLevel),
-    /// Zstandard. Needs the feature `zstd`.
+    /// Zstandard (`zstd`). Requires the feature `zstd`.
     Zstd,
 }
 
 impl Compressor {
-    /// The compressor's number in an OP_COMPRESSED.
+    /// Returns the `compressorId` of OP_COMPRESSED.
     pub const fn id(self) -> u8 {
         match self {
             Compressor::Noop => 0,
@@ -41,7 +41,13 @@ impl Compressor {
         }
     }
 
-    /// The compressor with this number. The level that a peer used does not show; it is given as the default.
+    /// Returns the compressor with this `compressorId`.
+    ///
+    /// The level of zlib is not part of a message; the result has the default level.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::UnknownCompressorId`] if the id is not assigned.
     pub const fn from_id(id: u8) -> Result<Self, WireError> {
         match id {
             0 => Ok(Compressor::Noop),
@@ -52,7 +58,8 @@ impl Compressor {
         }
     }
 
-    /// The compressor's name in the handshake and in connection strings.
+    /// Returns the name used in the handshake (`compression`) and in connection strings
+    /// (`compressors`).
     pub const fn name(self) -> &'static str {
         match self {
             Compressor::Noop => "noop",
@@ -62,7 +69,7 @@ impl Compressor {
         }
     }
 
-    /// Whether this build can use the compressor.
+    /// Returns `true` if this build contains the compressor.
     pub const fn is_built_in(self) -> bool {
         match self {
             Compressor::Noop => true,
@@ -76,7 +83,7 @@ impl Compressor {
 impl FromStr for Compressor {
     type Err = WireError;
 
-    /// Reads a name; zlib comes at its default level.
+    /// Parses a compressor name. zlib gets its default level.
     fn from_str(name: &str) -> Result<Self, WireError> {
         match name {
             "noop" => Ok(Compressor::Noop),
@@ -94,7 +101,7 @@ impl fmt::Display for Compressor {
     }
 }
 
-/// A set of compressors, such as those that both sides of a connection know. The level of zlib does not count.
+/// A set of compressors, such as those negotiated in the handshake. The level of zlib is ignored.
 ///
 /// ```
 /// use steadfast_wire::{Compressor, CompressorSet};
@@ -107,7 +114,7 @@ impl fmt::Display for Compressor {
 pub struct CompressorSet(u8);
 
 impl CompressorSet {
-    /// All compressors that the protocol knows.
+    /// All compressors of the protocol.
     pub const ALL: Self = Self(0b1111);
 
     /// Returns `true` if the compressor is in the set.
@@ -122,15 +129,20 @@ impl FromIterator<Compressor> for CompressorSet {
     }
 }
 
-/// How hard zlib tries: 0 (not at all) to 9 (its best), or -1 for what zlib thinks best.
+/// Compression level of zlib: 0 (no compression) to 9 (best compression), or -1 for zlib's default
+/// (`zlibCompressionLevel`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZlibLevel(i8);
 
 impl ZlibLevel {
-    /// What zlib thinks best.
+    /// The default level of zlib (-1).
     pub const DEFAULT: Self = Self(-1);
 
-    /// Takes a level from -1 to 9.
+    /// Creates a level from a number.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::ZlibLevel`] if the number is not in -1 to 9.
     pub fn new(level: i32) -> Result<Self, WireError> {
         match i8::try_from(level) {
             Ok(level @ -1..=9) => Ok(Self(level)),
@@ -138,7 +150,7 @@ impl ZlibLevel {
         }
     }
 
-    /// The level as a number.
+    /// Returns the level as a number.
     pub const fn get(self) -> i8 {
         self.0
     }

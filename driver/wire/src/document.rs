@@ -1,4 +1,4 @@
-//! Documents as slices of the message that they came in, and runs of documents one after another.
+//! BSON documents that share the memory of the message they arrived in.
 
 use std::{fmt, ops::Deref};
 
@@ -7,34 +7,42 @@ use bytes::Bytes;
 
 use crate::validate::{DocumentFault, validate_document};
 
-/// One BSON document of sound structure (see [`validate_document`]), sharing the memory of the message that it came in.
+/// One structurally valid BSON document (see [`validate_document`]) that shares the memory of its
+/// message.
 ///
-/// It reads like a [`RawDocument`]. Its `Debug` form tells only its size: a document on the wire may hold credentials.
+/// It dereferences to [`RawDocument`]. `Debug` shows only its size, because a document on the wire
+/// can contain credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DocumentBytes(Bytes);
 
 impl DocumentBytes {
-    /// Takes bytes as a document, if they are one.
+    /// Validates `bytes` as one BSON document.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first structural fault.
     pub fn parse(bytes: Bytes) -> Result<Self, DocumentFault> {
         validate_document(&bytes)?;
         Ok(Self(bytes))
     }
 
-    /// The document, to be read.
+    /// Returns the document as a [`RawDocument`].
     pub fn as_raw(&self) -> &RawDocument {
-        // Cannot fail: what `from_bytes` asks (length and terminator) is a part of what `validate_document` asked.
+        // `from_bytes` checks length and terminator, which `validate_document` has checked already.
         RawDocument::from_bytes(&self.0)
             .expect("a validated document has its length and terminator")
     }
 
-    /// The document's bytes, without copying.
+    /// Returns the bytes of the document without copying them.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
 
-    /// A document that lies inside this one, such as an element of a cursor's batch, without copying it. `None` if
-    /// `inner` is not a part of this document's memory. (Take `inner` from walking this document; the inside of a
-    /// binary value is memory that nothing has looked at.)
+    /// Returns a document embedded in this one, such as an element of `cursor.firstBatch`, without
+    /// copying it.
+    ///
+    /// Returns `None` if `inner` is not part of this document's memory. `inner` must come from
+    /// walking this document: the payload of a binary value is not validated.
     ///
     /// ```
     /// use steadfast_wire::DocumentBytes;
@@ -89,10 +97,11 @@ impl fmt::Debug for DocumentBytes {
     }
 }
 
-/// Documents of sound structure, one directly after another, sharing the memory of the message that they came in.
+/// Structurally valid BSON documents without gaps between them, which share the memory of their
+/// message.
 ///
-/// This is what the document sequences of an OP_MSG and the end of an OP_REPLY consist of. Its `Debug` form tells only
-/// how much there is.
+/// The payload of a document sequence of OP_MSG and the end of OP_REPLY have this form. `Debug`
+/// shows only the number of documents and bytes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DocumentRun {
     bytes: Bytes,
@@ -100,7 +109,11 @@ pub struct DocumentRun {
 }
 
 impl DocumentRun {
-    /// Takes bytes as documents, if they are some, or none.
+    /// Validates `bytes` as zero or more BSON documents.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first structural fault.
     pub fn parse(bytes: Bytes) -> Result<Self, DocumentFault> {
         let mut rest: &[u8] = &bytes;
         let mut count = 0;
@@ -113,7 +126,11 @@ impl DocumentRun {
         Ok(Self { bytes, count })
     }
 
-    /// Copies documents together.
+    /// Copies documents into one buffer.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first structural fault of a document.
     pub fn copy_from<I>(documents: I) -> Result<Self, DocumentFault>
     where
         I: IntoIterator<Item: AsRef<RawDocument>>,
@@ -125,27 +142,27 @@ impl DocumentRun {
         Self::parse(bytes.into())
     }
 
-    /// How many documents there are.
+    /// Returns the number of documents.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no documents.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The bytes of all documents.
+    /// Returns the bytes of all documents.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The documents in their order.
+    /// Iterates over the documents in their order.
     pub fn iter(&self) -> DocumentIter<'_> {
         DocumentIter { rest: &self.bytes }
     }
 
-    /// The documents in their order, each sharing the memory of the message.
+    /// Iterates over the documents in their order. Each shares the memory of the message.
     pub fn shared(&self) -> impl Iterator<Item = DocumentBytes> + '_ {
         self.iter().map(|document| DocumentBytes(self.bytes.slice_ref(document.as_bytes())))
     }
@@ -166,7 +183,7 @@ impl fmt::Debug for DocumentRun {
     }
 }
 
-/// The documents of a [`DocumentRun`].
+/// Iterator over the documents of a [`DocumentRun`].
 #[derive(Clone, Debug)]
 pub struct DocumentIter<'a> {
     rest: &'a [u8],
@@ -182,14 +199,14 @@ impl<'a> Iterator for DocumentIter<'a> {
     }
 }
 
-/// Splits the first document off, going by nothing but its length.
+/// Splits off the first document by its length. The document itself is not validated.
 pub(crate) fn split_document(bytes: &[u8]) -> Result<(&[u8], &[u8]), DocumentFault> {
     let left = bytes.len();
     let Some(length) = bytes.first_chunk().map(|length| i32::from_le_bytes(*length)) else {
         return Err(DocumentFault::Truncated { offset: 0, needed: 4, left });
     };
     match usize::try_from(length).ok().and_then(|length| bytes.split_at_checked(length)) {
-        // A length below 5 would let a walk over many documents stand still.
+        // A length below 5 would stop the iteration from advancing.
         Some((document, rest)) if document.len() >= 5 => Ok((document, rest)),
         Some(_) | None => Err(DocumentFault::Length { offset: 0, length, left }),
     }

@@ -1,21 +1,23 @@
-//! A message that is being written at the end of a send buffer, and the pieces that all messages are written from.
+//! A message under construction at the end of a send buffer, and the primitives that write it.
 
 use crate::{
     error::WireError,
     header::{HEADER_LENGTH, Header, OpCode},
 };
 
-/// The unfinished message. Dropped before [`finish`](Draft::finish), it takes itself out of the buffer again, so that an
-/// error half-way never leaves half a message to be sent.
+/// A message that is not complete yet.
+///
+/// Dropping it before [`finish`](MessageDraft::finish) truncates the buffer to its previous length,
+/// so that an error never leaves a partial message in the send buffer.
 #[derive(Debug)]
-pub(crate) struct Draft<'b> {
+pub(crate) struct MessageDraft<'b> {
     pub(crate) out: &'b mut Vec<u8>,
     start: usize,
     finished: bool,
 }
 
-impl<'b> Draft<'b> {
-    /// Writes a header whose length is still missing.
+impl<'b> MessageDraft<'b> {
+    /// Writes a header without its length.
     pub(crate) fn start(
         out: &'b mut Vec<u8>,
         request_id: i32,
@@ -30,31 +32,32 @@ impl<'b> Draft<'b> {
         Self { out, start, finished: false }
     }
 
-    /// How many bytes the message has so far.
+    /// Returns the number of bytes written so far.
     pub(crate) fn len(&self) -> usize {
         self.out.len() - self.start
     }
 
-    /// The message so far, without its header.
+    /// Returns the bytes written so far, without the header.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.out[self.start + HEADER_LENGTH..]
     }
 
-    /// Writes the length, and with it makes the message one. Returns how long it is.
+    /// Writes the message length into the header and returns it.
     pub(crate) fn finish(self) -> Result<usize, WireError> {
         self.finish_before(0)
     }
 
-    /// Like [`finish`](Draft::finish), with so many bytes of the message still to follow what is in the buffer.
+    /// Finishes a message whose last `to_follow` bytes are not in the buffer.
     pub(crate) fn finish_before(mut self, to_follow: usize) -> Result<usize, WireError> {
         patch_length_before(to_follow, self.out, self.start, "the message")?;
         self.finished = true;
         Ok(self.len() + to_follow)
     }
 
-    /// Like [`finish`](Draft::finish), with a CRC-32C of all that comes before it as the last four bytes.
+    /// Finishes the message with a CRC-32C of all preceding bytes as its last four bytes.
     pub(crate) fn finish_with_checksum(self) -> Result<usize, WireError> {
-        // The checksum covers the header with its final length, so room for it must be there first.
+        // The checksum covers the header with its final length, so its four bytes are reserved
+        // first.
         self.out.extend_from_slice(&[0; 4]);
         patch_length(self.out, self.start, "the message")?;
         let end = self.out.len() - 4;
@@ -64,7 +67,7 @@ impl<'b> Draft<'b> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for MessageDraft<'_> {
     fn drop(&mut self) {
         if !self.finished {
             self.out.truncate(self.start);
@@ -81,7 +84,8 @@ pub(crate) fn patch_length(
     patch_length_before(0, out, start, what)
 }
 
-/// The same, if so many bytes are still to follow.
+/// Writes the number of bytes from `start` to the end, plus `to_follow`, into the four bytes at
+/// `start`.
 pub(crate) fn patch_length_before(
     to_follow: usize,
     out: &mut [u8],
@@ -94,7 +98,8 @@ pub(crate) fn patch_length_before(
     Ok(())
 }
 
-/// Writes a string and the NUL that ends it. A NUL inside it would end it early for whoever reads it: an error.
+/// Writes a NUL-terminated string. A NUL inside the string is an error, because readers would stop
+/// there.
 pub(crate) fn write_cstring(
     out: &mut Vec<u8>,
     string: &str,
@@ -108,7 +113,7 @@ pub(crate) fn write_cstring(
     Ok(())
 }
 
-/// Splits a message that was written here into its header and the rest.
+/// Splits a finished message into its header and its payload.
 pub(crate) fn split_message(message: &[u8]) -> Result<(Header, &[u8]), WireError> {
     let Some((header, payload)) = message.split_first_chunk::<HEADER_LENGTH>() else {
         return Err(WireError::Truncated {

@@ -1,4 +1,4 @@
-//! Writes BSON elements straight to the end of a send buffer.
+//! Writes BSON elements to the end of a send buffer.
 
 use bson::{RawArray, RawDocument, spec::ElementType};
 
@@ -7,19 +7,19 @@ use crate::{
     error::WireError,
 };
 
-/// The inside of a document that is being written: appends elements to it.
+/// Writer for the elements of one open document.
 ///
-/// The document's length is written when it is finished, by the [`MessageWriter`](crate::MessageWriter) that handed this
-/// out or at the end of [`append_with`](Self::append_with). A key with a NUL in it is an error, and leaves the document
-/// as it was.
+/// The length of the document is written when it is finished: by
+/// [`MessageWriter`](crate::MessageWriter), or at the end of [`append_with`](Self::append_with). A
+/// key that contains a NUL is an error and leaves the document unchanged.
 ///
-/// Keys are not compared: a key written twice comes twice.
+/// Duplicate keys are not detected.
 #[derive(Debug)]
-pub struct Elements<'b> {
+pub struct ElementWriter<'b> {
     out: &'b mut Vec<u8>,
 }
 
-impl<'b> Elements<'b> {
+impl<'b> ElementWriter<'b> {
     pub(crate) fn new(out: &'b mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -34,7 +34,7 @@ impl<'b> Elements<'b> {
         self.append_raw(key, ElementType::Int64, &value.to_le_bytes())
     }
 
-    /// Appends a floating-point number.
+    /// Appends a 64-bit floating-point number.
     pub fn append_f64(&mut self, key: &str, value: f64) -> Result<&mut Self, WireError> {
         self.append_raw(key, ElementType::Double, &value.to_le_bytes())
     }
@@ -44,7 +44,7 @@ impl<'b> Elements<'b> {
         self.append_raw(key, ElementType::Boolean, &[u8::from(value)])
     }
 
-    /// Appends a string. (The value, unlike the key, may contain NULs: its length is written beside it.)
+    /// Appends a string. The value may contain NULs, the key may not.
     pub fn append_str(&mut self, key: &str, value: &str) -> Result<&mut Self, WireError> {
         let length = i32::try_from(value.len() + 1)
             .map_err(|_| WireError::TooLongToWrite { what: "a string", length: value.len() })?;
@@ -73,7 +73,7 @@ impl<'b> Elements<'b> {
         self.append_raw(key, ElementType::Array, value.as_ref().as_bytes())
     }
 
-    /// Appends a value of any type, given as the bytes that BSON has for it. They are not looked at.
+    /// Appends a value of any type, given as its BSON encoding. The encoding is not validated.
     pub fn append_raw(
         &mut self,
         key: &str,
@@ -85,15 +85,16 @@ impl<'b> Elements<'b> {
         Ok(self)
     }
 
-    /// Appends a copy of all elements of a document: how a prepared command gets into a message.
+    /// Appends a copy of all elements of a document, such as a prepared command.
     pub fn append_elements_of(&mut self, document: impl AsRef<RawDocument>) -> &mut Self {
         let bytes = document.as_ref().as_bytes();
-        // Between a length of four bytes and a terminator of one.
+        // Skips the length (four bytes) and the terminator (one byte).
         self.out.extend_from_slice(&bytes[4..bytes.len() - 1]);
         self
     }
 
-    /// Appends a document whose elements `write` writes in place. If `write` fails, nothing of it stays.
+    /// Appends an embedded document whose elements `write` writes in place. If `write` fails, the
+    /// document is removed again.
     ///
     /// ```
     /// use steadfast_wire::{MessageWriter, MsgFlags};
@@ -110,13 +111,13 @@ impl<'b> Elements<'b> {
     pub fn append_with(
         &mut self,
         key: &str,
-        write: impl FnOnce(&mut Elements<'_>) -> Result<(), WireError>,
+        write: impl FnOnce(&mut ElementWriter<'_>) -> Result<(), WireError>,
     ) -> Result<&mut Self, WireError> {
         let before = self.out.len();
         self.key(key, ElementType::EmbeddedDocument)?;
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);
-        let written = write(&mut Elements::new(self.out)).and_then(|()| {
+        let written = write(&mut ElementWriter::new(self.out)).and_then(|()| {
             self.out.push(0);
             patch_length(self.out, start, "a document")
         });

@@ -1,229 +1,238 @@
-//! What can be wrong with bytes from the wire, or with a message about to be written to it.
+//! Errors of decoding and encoding messages.
 
 use crate::{compressor::Compressor, validate::DocumentFault};
 
-/// Why bytes are not a message, or why a message cannot be written.
+/// An error of decoding or encoding a message.
 ///
-/// A connection that produced one of these while reading is out of step with its peer and must be closed: there is no
-/// telling where the next message begins.
+/// After an error while reading, the beginning of the next message is unknown: close the
+/// connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
     /// The message length in a header is negative or smaller than the header itself.
-    #[error("a message claims to be {length} bytes long, but its header alone takes 16")]
+    #[error("invalid message length {length}: the header alone has 16 bytes")]
     LengthTooSmall {
-        /// The length as it stood in the header.
+        /// The `messageLength` in the header.
         length: i32,
     },
-    /// The message length in a header passes the limit of the reader.
-    #[error("a message claims to be {length} bytes long, the limit is {max}")]
+    /// The message length in a header exceeds the limit of the reader.
+    #[error("message length {length} exceeds the limit of {max} bytes")]
     LengthTooLarge {
-        /// The length as it stood in the header.
+        /// The `messageLength` in the header.
         length: usize,
-        /// The limit that the reader set.
+        /// The limit given to the reader.
         max: usize,
     },
     /// The first bytes belong to another protocol.
-    #[error("the peer does not speak the MongoDB wire protocol: its first bytes are {protocol}")]
+    #[error(
+        "the peer does not speak the MongoDB wire protocol: it sent {protocol}; check host and port"
+    )]
     OtherProtocol {
         /// The protocol that the bytes look like.
         protocol: &'static str,
     },
-    /// The header names an operation that this crate does not know.
-    #[error("the message has operation code {op_code}, which is not one of 1, 2004, 2012 and 2013")]
+    /// The header has an operation code that this crate does not support.
+    #[error(
+        "unknown operation code {op_code}; expected 1 (OP_REPLY), 2004 (OP_QUERY), \
+         2012 (OP_COMPRESSED) or 2013 (OP_MSG)"
+    )]
     UnknownOpCode {
-        /// The code as it stood in the header.
+        /// The `opCode` in the header.
         op_code: i32,
     },
-    /// The bytes given to be decoded are not exactly one message.
-    #[error("the header says {claimed} bytes, but {actual} bytes were given to be decoded")]
+    /// The bytes to decode are not exactly one message.
+    #[error("the header claims {claimed} bytes, but {actual} bytes were given to decode")]
     LengthMismatch {
-        /// The length in the header.
+        /// The `messageLength` in the header.
         claimed: usize,
-        /// How many bytes there are.
+        /// The number of bytes given.
         actual: usize,
     },
-    /// A field reaches past the end of what holds it.
-    #[error("{what} takes {needed} bytes, but only {left} are left")]
+    /// A field extends past the end of its container.
+    #[error("{what} needs {needed} bytes, but only {left} are left")]
     Truncated {
         /// The field.
         what: &'static str,
-        /// How many bytes it takes.
+        /// The number of bytes it needs.
         needed: usize,
-        /// How many bytes there are.
+        /// The number of bytes left.
         left: usize,
     },
-    /// A NUL-terminated string has no NUL before the end of what holds it.
-    #[error("{what} has no terminating NUL in the {left} bytes that are left")]
+    /// A NUL-terminated string has no NUL before the end of its container.
+    #[error("{what} has no terminating NUL in the remaining {left} bytes")]
     Unterminated {
         /// The string.
         what: &'static str,
-        /// How many bytes were searched.
+        /// The number of bytes searched.
         left: usize,
     },
     /// A string is not UTF-8.
-    #[error("{what} is not UTF-8 (from byte {valid_up_to} on)")]
+    #[error("{what} is not UTF-8: invalid at byte {valid_up_to}")]
     NotUtf8 {
         /// The string.
         what: &'static str,
-        /// How many of its bytes are good.
+        /// The number of valid bytes before the first invalid one.
         valid_up_to: usize,
     },
-    /// Bytes are left over after the last field.
-    #[error("{count} bytes are left over after {what}")]
+    /// Bytes remain after the last field.
+    #[error("{count} unexpected bytes after {what}")]
     TrailingBytes {
-        /// What ended too early.
+        /// The structure that ended before the bytes.
         what: &'static str,
-        /// How many bytes follow it.
+        /// The number of bytes after it.
         count: usize,
     },
-    /// A document is not well-formed BSON, or nests too deeply.
-    #[error("{what} is not a valid document: {fault}")]
+    /// A document is not well-formed BSON, or is nested too deeply.
+    #[error("{what} is not a valid BSON document: {fault}")]
     Document {
-        /// Which document.
+        /// The document.
         what: &'static str,
-        /// What is wrong with it.
+        /// The fault of the document.
         fault: DocumentFault,
     },
-    /// OP_MSG: a required flag (one of the low 16 bits) is set that this crate does not know.
-    #[error("unknown required flags {bits:#06x} are set in an OP_MSG")]
+    /// OP_MSG: an unknown required flag (one of the low 16 bits) is set.
+    #[error("unknown required flag bits {bits:#06x} in an OP_MSG")]
     UnknownFlags {
         /// The unknown bits.
         bits: u32,
     },
-    /// OP_MSG: a section is neither a body (0) nor a document sequence (1).
-    #[error("an OP_MSG has a section of unknown kind {kind}")]
+    /// OP_MSG: a section is neither a body (kind 0) nor a document sequence (kind 1).
+    #[error("unknown section kind {kind} in an OP_MSG")]
     UnknownSectionKind {
-        /// The kind as it stood in the message.
+        /// The section kind in the message.
         kind: u8,
     },
-    /// OP_MSG: no section of kind 0.
-    #[error("an OP_MSG has no body section")]
-    NoBody,
-    /// OP_MSG: more than one section of kind 0.
-    #[error("an OP_MSG has more than one body section")]
-    SecondBody,
-    /// OP_MSG: a document sequence claims a size that cannot be.
+    /// OP_MSG: there is no body (section of kind 0).
+    #[error("an OP_MSG has no body section (kind 0)")]
+    MissingBody,
+    /// OP_MSG: there is more than one body (section of kind 0).
+    #[error("an OP_MSG has more than one body section (kind 0)")]
+    DuplicateBody,
+    /// OP_MSG: a document sequence has an impossible size.
     #[error("a document sequence claims {size} bytes, but {left} are left in the message")]
     SequenceSize {
-        /// The size as it stood in the section.
+        /// The size in the section.
         size: i32,
-        /// How many bytes there are.
+        /// The number of bytes left.
         left: usize,
     },
     /// OP_MSG: two document sequences have the same identifier.
-    #[error("an OP_MSG has two document sequences called {identifier:?}")]
+    #[error("an OP_MSG has two document sequences named {identifier:?}")]
     DuplicateSequence {
-        /// The identifier that comes twice.
+        /// The repeated identifier.
         identifier: String,
     },
-    /// OP_MSG: the checksum does not fit the bytes.
-    #[error("the message's checksum is {claimed:#010x}, but its bytes give {computed:#010x}")]
+    /// OP_MSG: the checksum does not match the message.
+    #[error(
+        "checksum mismatch: the message claims {claimed:#010x}, its bytes give {computed:#010x}"
+    )]
     ChecksumMismatch {
         /// The checksum in the message.
         claimed: u32,
-        /// The checksum of the bytes that came.
+        /// The checksum computed from the message.
         computed: u32,
     },
-    /// OP_MSG: a message with a checksum was to be finished before all of it was written.
-    #[error("a message of which more is to follow cannot have a checksum")]
-    ChecksumOfUnseen,
-    /// OP_REPLY: the number of documents is not the number claimed.
-    #[error("an OP_REPLY claims {claimed} documents and holds {counted}")]
+    /// OP_MSG: a checksum was requested for a message whose last documents are sent separately.
+    #[error("a message whose last documents follow separately cannot have a checksum")]
+    ChecksumOfPartialMessage,
+    /// OP_REPLY: the number of documents differs from `numberReturned`.
+    #[error("an OP_REPLY claims {claimed} documents, but contains {counted}")]
     DocumentCount {
-        /// The number in the message.
+        /// The `numberReturned` in the message.
         claimed: i32,
-        /// The number of documents that came.
+        /// The number of documents in the message.
         counted: usize,
     },
-    /// OP_COMPRESSED: a compressor id that is not assigned.
-    #[error("compressor id {id} is not assigned")]
+    /// OP_COMPRESSED: the compressor id is not assigned.
+    #[error("unknown compressor id {id}")]
     UnknownCompressorId {
-        /// The id as it stood in the message.
+        /// The `compressorId` in the message.
         id: u8,
     },
-    /// A name that no compressor has.
-    #[error("there is no compressor called {name:?}")]
+    /// The name is not a compressor's.
+    #[error("unknown compressor {name:?}; expected noop, snappy, zlib or zstd")]
     UnknownCompressorName {
-        /// The name that was given.
+        /// The name given.
         name: String,
     },
-    /// The compressor is known, but this build does not contain it.
+    /// The compressor is not part of this build.
     #[error(
         "compressor {} is not built in: enable the feature `{}`", compressor.name(), compressor.name()
     )]
     CompressorNotBuiltIn {
-        /// The compressor that is needed.
+        /// The required compressor.
         compressor: Compressor,
     },
-    /// A message is compressed by a compressor that the reader does not accept.
-    #[error("a message is compressed by {compressor}, which was not negotiated")]
+    /// OP_COMPRESSED: the message uses a compressor that was not negotiated.
+    #[error("the message is compressed with {compressor}, which was not negotiated")]
     CompressorNotNegotiated {
-        /// The compressor as it stood in the message.
+        /// The compressor of the message.
         compressor: Compressor,
     },
-    /// A zlib level outside -1 to 9.
-    #[error("zlib compression level {level} is not between -1 and 9")]
+    /// A zlib level outside of -1 to 9.
+    #[error("zlib compression level {level} is out of range; expected -1 to 9")]
     ZlibLevel {
-        /// The level that was given.
+        /// The level given.
         level: i32,
     },
-    /// OP_COMPRESSED: the claimed size is negative or the message would pass the reader's limit.
-    #[error("a compressed message claims to hold {claimed} bytes, the limit is {max}")]
+    /// OP_COMPRESSED: the uncompressed size is negative or exceeds the limit of the reader.
+    #[error("uncompressed size {claimed} of a compressed message exceeds the limit of {max} bytes")]
     UncompressedSize {
-        /// The claim in the message.
+        /// The `uncompressedSize` in the message.
         claimed: i32,
-        /// What the limit leaves for it.
+        /// The limit without the header.
         max: usize,
     },
-    /// OP_COMPRESSED: what came out is not as long as claimed. Inflating stops as soon as the claim is passed, so
-    /// `actual` is never more than one byte above `claimed`, unless the compressed data itself says how long it is.
-    #[error("a compressed message claims to hold {claimed} bytes, but it holds {actual}")]
+    /// OP_COMPRESSED: the decompressed size differs from `uncompressedSize`.
+    ///
+    /// Decompression stops one byte after the claimed size. `actual` is therefore at most `claimed`
+    /// + 1, unless the compressed data states its own size.
+    #[error("a compressed message claims {claimed} bytes, but contains {actual}")]
     UncompressedSizeMismatch {
-        /// The claim in the message.
+        /// The `uncompressedSize` in the message.
         claimed: usize,
-        /// How many bytes came out.
+        /// The number of decompressed bytes.
         actual: usize,
     },
-    /// OP_COMPRESSED: the data is not what the compressor writes.
-    #[error("{} data cannot be decompressed: {reason}", compressor.name())]
+    /// OP_COMPRESSED: the data is not valid for the compressor.
+    #[error("cannot decompress {} data: {reason}", compressor.name())]
     Decompress {
-        /// The compressor that the message names.
+        /// The compressor of the message.
         compressor: Compressor,
-        /// What the compressor said.
+        /// The compressor's error.
         reason: String,
     },
-    /// The compressor failed on good input.
-    #[error("a message cannot be compressed with {}: {reason}", compressor.name())]
+    /// The compressor failed.
+    #[error("cannot compress a message with {}: {reason}", compressor.name())]
     Compress {
-        /// The compressor in use.
+        /// The compressor.
         compressor: Compressor,
-        /// What the compressor said.
+        /// The compressor's error.
         reason: String,
     },
-    /// OP_COMPRESSED inside OP_COMPRESSED.
-    #[error("a compressed message holds another compressed message")]
+    /// An OP_COMPRESSED inside an OP_COMPRESSED.
+    #[error("a compressed message contains another compressed message")]
     NestedCompression,
-    /// A command that carries secrets, or opens a connection, was about to be compressed.
+    /// The command must not be compressed: it carries credentials or opens a connection.
     #[error("{command} must not be compressed")]
     MustNotCompress {
-        /// The command's name.
+        /// The command name.
         command: String,
     },
-    /// A NUL byte inside a string that the protocol ends with a NUL.
+    /// A NUL byte inside a NUL-terminated string.
     #[error("{what} contains a NUL byte at position {position}")]
     NulInString {
         /// The string.
         what: &'static str,
-        /// Where the NUL stands.
+        /// The position of the NUL.
         position: usize,
     },
-    /// Something to be written is longer than the protocol's 32-bit lengths can say.
-    #[error("{what} is {length} bytes long, a 32-bit length cannot say that")]
+    /// A length does not fit into the 32-bit length fields of the protocol.
+    #[error("{what} is too long: {length} bytes do not fit into a 32-bit length")]
     TooLongToWrite {
-        /// What was to be written.
+        /// The structure.
         what: &'static str,
-        /// How long it is.
+        /// Its length in bytes.
         length: usize,
     },
 }

@@ -1,13 +1,13 @@
-//! Walking over the fields of a document for the few that matter, without looking into the others.
+//! Iteration over the fields of a document without decoding their values.
 
 use bson::{RawDocument, Timestamp};
 
 use crate::terminator::find_nul;
 
-/// The fields of a document, in their order. What cannot be made sense of ends them: documents that came through
-/// [`decode`](crate::decode) were checked then.
+/// Iterates over the fields of a document in their order.
 ///
-/// A reader that looks for two or three keys gets there in a fraction of what it takes to decode every value on the way.
+/// The iteration ends at the first malformed field; documents from [`decode`](crate::decode) have
+/// none. Finding two or three keys this way is much faster than decoding every value on the way.
 ///
 /// ```
 /// let reply = bson::rawdoc! { "n": 1, "opTime": { "t": 1_i64 }, "ok": 1.0 };
@@ -21,27 +21,27 @@ pub fn fields(document: &RawDocument) -> Fields<'_> {
     Fields { rest: bytes.get(4..bytes.len().saturating_sub(1)).unwrap_or_default() }
 }
 
-/// The first field with this key.
+/// Returns the first field with this key.
 #[inline]
 pub fn field<'a>(document: &'a RawDocument, key: &str) -> Option<Field<'a>> {
     fields(document).find(|field| field.key == key.as_bytes())
 }
 
-/// What [`fields`] returns.
+/// Iterator over the fields of a document, created by [`fields`].
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// A field as it lies in its document.
+/// A field of a document, not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field<'a> {
-    /// Its key, without the NUL.
+    /// The key, without its NUL.
     pub key: &'a [u8],
-    /// The type of its value, as BSON numbers them.
+    /// The BSON element type.
     pub element_type: u8,
-    /// The bytes of its value.
+    /// The bytes of the value.
     pub value: &'a [u8],
 }
 
@@ -59,9 +59,10 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Whether the walk went over the whole document, and was not ended by what makes no sense.
+    /// Returns `true` if the iteration reached the end of the document, and `false` after a
+    /// malformed field.
     #[inline]
-    pub fn is_done(&self) -> bool {
+    pub fn reached_end(&self) -> bool {
         self.rest.is_empty()
     }
 }
@@ -72,7 +73,7 @@ fn split_cstring(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..length], &bytes[length + 1..]))
 }
 
-/// How many bytes a value takes, by its type and its own word.
+/// Returns the number of bytes of a value, from its type and its own length.
 #[inline]
 fn value_length(element_type: u8, value: &[u8]) -> Option<usize> {
     let said = || usize::try_from(i32::from_le_bytes(*value.first_chunk()?)).ok();
@@ -97,34 +98,34 @@ fn value_length(element_type: u8, value: &[u8]) -> Option<usize> {
 }
 
 impl<'a> Field<'a> {
-    /// The number, if it is an int32.
+    /// Returns the value if it is an int32.
     pub fn as_i32(&self) -> Option<i32> {
         self.value_of(0x10).map(i32::from_le_bytes)
     }
 
-    /// The number, if it is an int64.
+    /// Returns the value if it is an int64.
     pub fn as_i64(&self) -> Option<i64> {
         self.value_of(0x12).map(i64::from_le_bytes)
     }
 
-    /// The number, if it is a double.
+    /// Returns the value if it is a double.
     pub fn as_f64(&self) -> Option<f64> {
         self.value_of(0x01).map(f64::from_le_bytes)
     }
 
-    /// The value, if it is a boolean.
+    /// Returns the value if it is a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         self.value_of(0x08).map(|[byte]| byte != 0)
     }
 
-    /// The value, if it is a timestamp.
+    /// Returns the value if it is a timestamp.
     pub fn as_timestamp(&self) -> Option<Timestamp> {
         let [i0, i1, i2, i3, t0, t1, t2, t3] = self.value_of(0x11)?;
         let increment = u32::from_le_bytes([i0, i1, i2, i3]);
         Some(Timestamp { time: u32::from_le_bytes([t0, t1, t2, t3]), increment })
     }
 
-    /// The value, if it is a document.
+    /// Returns the value if it is a document.
     pub fn as_document(&self) -> Option<&'a RawDocument> {
         let document = (self.element_type == 0x03).then_some(self.value)?;
         RawDocument::from_bytes(document).ok()
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_of_value_is_stepped_over() {
+    fn fields_of_every_type_are_walked() {
         let time = Timestamp { time: 7, increment: 9 };
         let document = rawdoc! {
             "double": 1.5, "text": "words", "document": { "x": 1 }, "array": [1, 2],
@@ -164,9 +165,9 @@ mod tests {
             .collect();
         assert_eq!(keys, expected);
         let mut walk = fields(&document);
-        assert!(!walk.is_done());
+        assert!(!walk.reached_end());
         walk.by_ref().for_each(drop);
-        assert!(walk.is_done());
+        assert!(walk.reached_end());
         let of = |key| field(&document, key).unwrap();
         assert_eq!(of("double").as_f64(), Some(1.5));
         assert_eq!(of("document").as_document(), Some(&*rawdoc! { "x": 1 }));
@@ -178,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_ends_the_walk() {
+    fn malformed_field_ends_the_walk() {
         let unknown_type = b"\x09\0\0\0\x42a\0\0\0";
         let negative_length = b"\x0c\0\0\0\x02a\0\xff\xff\xff\xff\0";
         let no_value = b"\x08\0\0\0\x10a\0\0";
         for bytes in [&unknown_type[..], negative_length, no_value] {
             let mut walk = fields(RawDocument::from_bytes(bytes).unwrap());
             assert_eq!(walk.next(), None);
-            assert!(!walk.is_done());
+            assert!(!walk.reached_end());
         }
     }
 }

@@ -1,30 +1,30 @@
-//! The 16 bytes that every message begins with, and where a message ends in a stream of bytes.
+//! The 16-byte message header, and message boundaries in a stream of bytes.
 
 use crate::error::WireError;
 
-/// How many bytes a [`Header`] takes.
+/// Length of a [`Header`] in bytes.
 pub const HEADER_LENGTH: usize = 16;
 
-/// The message size limit to read with before a server has told its own `maxMessageSizeBytes`: 48,000,000 bytes, which is
-/// what every server says so far.
+/// Message size limit before a server has reported `maxMessageSizeBytes`: 48,000,000 bytes. All
+/// server versions so far report this value.
 pub const DEFAULT_MAX_MESSAGE_SIZE: usize = 48_000_000;
 
-/// Which operation a message is.
+/// The operation of a message (`opCode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum OpCode {
-    /// OP_REPLY, the answer to [`OpCode::Query`].
+    /// OP_REPLY: the reply to [`OpCode::Query`].
     Reply,
-    /// OP_QUERY, which lives on for the first `hello` of a connection.
+    /// OP_QUERY: only used for the first `hello` of a connection.
     Query,
-    /// OP_COMPRESSED, any of the others in compressed form.
+    /// OP_COMPRESSED: another message in compressed form.
     Compressed,
-    /// OP_MSG, all commands and their replies.
+    /// OP_MSG: all commands and their replies.
     Msg,
 }
 
 impl OpCode {
-    /// The number that stands for the operation in a header.
+    /// Returns the operation code used in headers.
     pub const fn code(self) -> i32 {
         match self {
             OpCode::Reply => 1,
@@ -34,7 +34,11 @@ impl OpCode {
         }
     }
 
-    /// The operation that a number stands for.
+    /// Returns the operation with this code.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::UnknownOpCode`] for any other number.
     pub const fn from_code(op_code: i32) -> Result<Self, WireError> {
         match op_code {
             1 => Ok(OpCode::Reply),
@@ -46,21 +50,26 @@ impl OpCode {
     }
 }
 
-/// The first 16 bytes of a message, all four fields checked.
+/// The header of a message, with all four fields checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// How long the message is, these 16 bytes included.
+    /// Length of the message in bytes, header included (`messageLength`).
     pub message_length: usize,
-    /// The id that the sender gave to this message.
+    /// Id of this message, chosen by the sender (`requestID`).
     pub request_id: i32,
-    /// The id of the message that this one answers; 0 in a request.
+    /// `requestID` of the message that this one replies to; 0 in a request (`responseTo`).
     pub response_to: i32,
-    /// Which operation follows.
+    /// Operation of the message (`opCode`).
     pub op_code: OpCode,
 }
 
 impl Header {
-    /// Reads a header, and believes its length only if it lies between 16 and `max_message_size`.
+    /// Parses a header. The message length must be between 16 and `max_message_size`.
+    ///
+    /// # Errors
+    ///
+    /// An error if the length is out of bounds, the operation is unknown, or the bytes belong to
+    /// another protocol.
     ///
     /// ```
     /// use steadfast_wire::{Header, OpCode, WireError};
@@ -69,8 +78,8 @@ impl Header {
     /// let header = Header::parse(&bytes, 48_000_000)?;
     /// assert_eq!((header.message_length, header.op_code), (26, OpCode::Msg));
     ///
-    /// let refused = Header::parse(&bytes, 20).unwrap_err();
-    /// assert_eq!(refused, WireError::LengthTooLarge { length: 26, max: 20 });
+    /// let error = Header::parse(&bytes, 20).unwrap_err();
+    /// assert_eq!(error, WireError::LengthTooLarge { length: 26, max: 20 });
     /// # Ok::<(), WireError>(())
     /// ```
     pub fn parse(bytes: &[u8; HEADER_LENGTH], max_message_size: usize) -> Result<Self, WireError> {
@@ -83,7 +92,11 @@ impl Header {
         })
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::TooLongToWrite`] if the message length exceeds an int32.
     pub fn to_bytes(&self) -> Result<[u8; HEADER_LENGTH], WireError> {
         let length = i32::try_from(self.message_length).map_err(|_| WireError::TooLongToWrite {
             what: "the message",
@@ -98,26 +111,33 @@ impl Header {
     }
 }
 
-/// What [`frame`] found at the beginning of a buffer.
+/// Result of [`frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// The message is not complete.
     Incomplete {
-        /// At least this many bytes more must be read. With fewer than 16 bytes at hand it is what the header lacks;
-        /// from then on it is exactly what the message lacks, and no more than the limit, so it is safe to reserve.
+        /// Minimum number of further bytes to read. With fewer than 16 bytes in the buffer, the
+        /// rest of the header; afterwards, exactly the rest of the message. It never exceeds the
+        /// limit, so reserving it is safe.
         needed: usize,
     },
     /// The first `length` bytes of the buffer are one message.
     Complete {
-        /// How long the message is.
+        /// Length of the message in bytes.
         length: usize,
     },
 }
 
-/// Says whether `buffer` begins with a whole message, and if not, how much is missing.
+/// Finds the end of the first message in `buffer`, or the number of bytes that are missing.
 ///
-/// A length that cannot be right is refused as soon as its four bytes are there, an unknown operation as soon as the
-/// header is, so that a peer that speaks something else is found out without waiting for more from it.
+/// An invalid length is reported as soon as its four bytes have arrived, an unknown operation as
+/// soon as the header has arrived. A peer that speaks another protocol is thus detected without
+/// waiting for more bytes.
+///
+/// # Errors
+///
+/// The errors of [`Header::parse`].
+///
 ///
 /// ```
 /// use steadfast_wire::{frame, Framing};
@@ -150,7 +170,7 @@ fn checked_length(bytes: [u8; 4], max: usize) -> Result<usize, WireError> {
     if length <= max {
         return Ok(length);
     }
-    // A mistyped port is a common mistake, and "1,347,703,880 bytes" is a poor way to tell of it.
+    // Wrong ports are a common mistake: name the other protocol instead of an absurd length.
     match &bytes {
         b"HTTP" => Err(WireError::OtherProtocol { protocol: "an HTTP response" }),
         b"SSH-" => Err(WireError::OtherProtocol { protocol: "an SSH greeting" }),

@@ -1,33 +1,35 @@
-//! The MongoDB wire protocol as bytes and messages, and nothing else: no runtime, no sockets, no clock.
+//! The MongoDB wire protocol as bytes and messages, without runtime, sockets or clock.
 //!
-//! It exists as a crate of its own because both ends need it and neither may trust the other: the driver writes requests
-//! and reads what a server, or whatever else listens on that port, sends back; a test server does the reverse. Keeping it
-//! free of I/O means that every way in which bytes can be wrong is tested by handing it bytes.
+//! Both ends of a connection use this crate, and neither trusts the other: the driver writes
+//! requests and reads replies, a test server does the reverse. Without I/O, every kind of malformed
+//! input can be tested by passing bytes.
 //!
-//! What it promises:
+//! Guarantees:
 //!
-//! - **No length is believed before it is checked**: not the message's, not a section's, not a document's, and not the
-//!   claim of a compressed message, which is held against the limit before memory is set aside for it and against the
-//!   output while that is made.
-//! - **Reading copies nothing.** [`decode`] takes [`bytes::Bytes`] and gives slices of them ([`DocumentBytes`]), each
-//!   validated once ([`validate_document`]) and never nested deeper than [`MAX_NESTING`].
-//! - **Writing copies once**, into the send buffer ([`MessageWriter`]), and leaves the buffer untouched if it fails.
-//! - **What must not be compressed is not**: [`compress`] looks at the command itself.
-//! - **No string is cut short**: a NUL where the protocol ends a string with one is an error.
+//! - **Every length is checked before use**: of the message, its sections and its documents. The
+//!   claimed size of a compressed message is checked against the limit before memory is allocated,
+//!   and against the output during decompression.
+//! - **Reading does not copy.** [`decode`] takes [`bytes::Bytes`] and returns slices of them
+//!   ([`DocumentBytes`]). Each document is validated once ([`validate_document`]) and is nested at
+//!   most [`MAX_NESTING`] levels.
+//! - **Writing copies once**, into the send buffer ([`MessageWriter`]). A failed write leaves the
+//!   buffer unchanged.
+//! - **Commands with credentials are never compressed**: [`compress`] inspects the command itself.
+//! - **Strings are never truncated**: a NUL inside a NUL-terminated string is an error.
 //!
-//! # Both ways
+//! # Example
 //!
 //! ```
 //! use bytes::Bytes;
 //! use steadfast_wire::{decode, frame, Framing, Message, MessageWriter, MsgFlags, DEFAULT_MAX_MESSAGE_SIZE};
 //!
-//! // A client writes a command …
+//! // A client writes a command.
 //! let mut buffer = Vec::new();
 //! let mut message = MessageWriter::request(&mut buffer, 1, MsgFlags::empty());
 //! message.body().append_i32("ping", 1)?.append_str("$db", "admin")?;
 //! message.finish()?;
 //!
-//! // … and the other side reads it: first where it ends, then what it says.
+//! // The server finds the end of the message and decodes it.
 //! let Framing::Complete { length } = frame(&buffer, DEFAULT_MAX_MESSAGE_SIZE)? else {
 //!     panic!("all bytes are there");
 //! };
@@ -41,8 +43,8 @@
 //!
 //! # Features
 //!
-//! `snappy`, `zlib` and `zstd` each add a compressor. None is on by default, and none changes anything but whether its
-//! compressor works: without it, [`Compressor`] still names it and using it is
+//! `snappy`, `zlib` and `zstd` enable one compressor each. None is enabled by default. Without its
+//! feature, a [`Compressor`] can still be named; using it returns
 //! [`WireError::CompressorNotBuiltIn`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
@@ -66,11 +68,11 @@ mod validate;
 pub use self::{
     compressor::{Compressor, CompressorSet, ZlibLevel},
     document::{DocumentBytes, DocumentIter, DocumentRun},
-    elements::Elements,
+    elements::ElementWriter,
     error::WireError,
     fields::{Field, Fields, field, fields},
     header::{DEFAULT_MAX_MESSAGE_SIZE, Framing, HEADER_LENGTH, Header, OpCode, frame},
-    message::{Incoming, Message, decode, decode_negotiated},
+    message::{IncomingMessage, Message, decode, decode_negotiated},
     op_compressed::{compress, may_compress},
     op_msg::{DocumentSequence, MessageWriter, MsgFlags, OpMsg, SequenceWriter},
     op_query::{OpQuery, write_legacy_hello},

@@ -1,4 +1,4 @@
-//! Whole messages, whichever operation they are and whether or not they came compressed.
+//! Whole messages of any operation, compressed or not.
 
 use bytes::Bytes;
 
@@ -16,17 +16,21 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Message {
-    /// A command or a reply to one.
+    /// OP_MSG: a command or a reply.
     Msg(OpMsg),
-    /// A legacy hello.
+    /// OP_QUERY: a legacy hello.
     Query(OpQuery),
-    /// The answer to a legacy hello.
+    /// OP_REPLY: the reply to a legacy hello.
     Reply(OpReply),
 }
 
 impl Message {
-    /// Appends the message to `out` and returns its length. An OP_QUERY answers nothing, so that its `response_to` is
-    /// always 0.
+    /// Appends the message to `out` and returns its length. `response_to` is ignored for OP_QUERY,
+    /// which is never a reply.
+    ///
+    /// # Errors
+    ///
+    /// An error if a string contains a NUL or the message is too long. `out` is unchanged then.
     pub fn encode(
         &self,
         request_id: i32,
@@ -41,34 +45,43 @@ impl Message {
     }
 }
 
-/// A message as it came in.
+/// A decoded message with its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Incoming {
-    /// The header as it came; its operation is [`OpCode::Compressed`] if the message came compressed.
+pub struct IncomingMessage {
+    /// The header as received. Its operation is [`OpCode::Compressed`] if the message was
+    /// compressed.
     pub header: Header,
-    /// How the message was compressed, if it was.
+    /// The compressor of the message, or `None` if it was not compressed.
     pub compressor: Option<Compressor>,
-    /// What is in it.
+    /// The decoded content.
     pub message: Message,
 }
 
-/// Decodes exactly one message, as [`frame`](crate::frame) measures it off.
+/// Decodes exactly one message, as delimited by [`frame`](crate::frame).
 ///
-/// The documents in the result are slices of `bytes` (or of what `bytes` decompress to): nothing else is copied. Each of
-/// them has been through [`validate_document`](crate::validate_document) once, here, so that what is handed on can be
-/// walked without fear. `max_message_size` binds the message both as it came and as it is when decompressed.
-pub fn decode(bytes: Bytes, max_message_size: usize) -> Result<Incoming, WireError> {
+/// The documents of the result are slices of `bytes`, or of the decompressed bytes; nothing else is
+/// copied. Each is validated once with [`validate_document`](crate::validate_document).
+/// `max_message_size` limits the message both before and after decompression.
+///
+/// # Errors
+///
+/// Returns the first fault found. The connection must be closed then.
+pub fn decode(bytes: Bytes, max_message_size: usize) -> Result<IncomingMessage, WireError> {
     decode_negotiated(bytes, max_message_size, CompressorSet::ALL)
 }
 
-/// Decodes one message as [`decode`] does, and rejects a message compressed by a compressor that is not in
-/// `negotiated`, before anything is decompressed.
+/// Decodes one message like [`decode`], and rejects compressors that are not in `negotiated` before
+/// decompression.
+///
+/// # Errors
+///
+/// Those of [`decode`], and [`WireError::CompressorNotNegotiated`].
 pub fn decode_negotiated(
     bytes: Bytes,
     max_message_size: usize,
     negotiated: CompressorSet,
-) -> Result<Incoming, WireError> {
+) -> Result<IncomingMessage, WireError> {
     let Some(header_bytes) = bytes.first_chunk::<HEADER_LENGTH>() else {
         let left = bytes.len();
         return Err(WireError::Truncated { what: "the header", needed: HEADER_LENGTH, left });
@@ -84,7 +97,7 @@ pub fn decode_negotiated(
     let (compressor, header_bytes, op_code, payload) = match header.op_code {
         OpCode::Compressed => {
             let inner = op_compressed::decompress(payload, max_message_size, negotiated)?;
-            // The header as it was before compression: a checksum covers it.
+            // The checksum covers the header of the message before compression.
             let original = Header {
                 message_length: HEADER_LENGTH + inner.payload.len(),
                 op_code: inner.op_code,
@@ -102,5 +115,5 @@ pub fn decode_negotiated(
         OpCode::Reply => Message::Reply(OpReply::decode(payload)?),
         OpCode::Compressed => return Err(WireError::NestedCompression),
     };
-    Ok(Incoming { header, compressor, message })
+    Ok(IncomingMessage { header, compressor, message })
 }

@@ -1,42 +1,43 @@
-//! OP_QUERY, kept for one purpose: the first `hello` of a connection to a server of unknown age.
+//! OP_QUERY, used only for the first `hello` of a connection to a server of unknown version.
 
 use bson::RawDocument;
 use bytes::Bytes;
 
 use crate::{
     document::DocumentBytes,
-    draft::{Draft, write_cstring},
+    draft::{MessageDraft, write_cstring},
     error::WireError,
     header::OpCode,
-    reader::Reader,
+    reader::PayloadReader,
 };
 
-/// The namespace that the legacy hello is sent to.
+/// Namespace of the legacy hello.
 const HELLO_NAMESPACE: &str = "admin.$cmd";
 
-/// The flag that lets a secondary answer.
+/// Flag `SecondaryOk`: a secondary may reply.
 const SECONDARY_OK: i32 = 1 << 2;
 
 /// A decoded OP_QUERY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpQuery {
-    /// The flag bits as they came.
+    /// The flag bits as received.
     pub flags: i32,
-    /// What is queried: `admin.$cmd` for a command to `admin`.
+    /// The queried namespace; `admin.$cmd` for a command on `admin` (`fullCollectionName`).
     pub namespace: String,
-    /// How many documents to skip; 0 for a command.
+    /// Number of documents to skip; 0 for a command (`numberToSkip`).
     pub number_to_skip: i32,
-    /// How many documents to return; -1 (one, and no cursor) for a command.
+    /// Number of documents to return; -1 for a command: one document and no cursor
+    /// (`numberToReturn`).
     pub number_to_return: i32,
-    /// The query or the command.
+    /// The query or the command (`query`).
     pub query: DocumentBytes,
-    /// Which fields to return; absent in a command.
+    /// Projection; absent for a command (`returnFieldsSelector`).
     pub return_fields: Option<DocumentBytes>,
 }
 
 impl OpQuery {
-    /// The legacy hello with this command document, answered by a server in any state.
+    /// Creates a legacy hello from its command document. Servers in any state reply to it.
     pub fn hello(command: DocumentBytes) -> Self {
         Self {
             flags: SECONDARY_OK,
@@ -48,19 +49,23 @@ impl OpQuery {
         }
     }
 
-    /// Whether a secondary may answer.
+    /// Returns `true` if a secondary may reply.
     pub fn secondary_ok(&self) -> bool {
         self.flags & SECONDARY_OK != 0
     }
 
-    /// The database, if this is a command and not a query of a collection.
+    /// Returns the database if this is a command, `None` for a query of a collection.
     pub fn command_database(&self) -> Option<&str> {
         self.namespace.strip_suffix(".$cmd")
     }
 
     /// Appends the message to `out` and returns its length.
+    ///
+    /// # Errors
+    ///
+    /// An error if the namespace contains a NUL or the message is too long.
     pub fn encode(&self, request_id: i32, out: &mut Vec<u8>) -> Result<usize, WireError> {
-        let draft = Draft::start(out, request_id, 0, OpCode::Query);
+        let draft = MessageDraft::start(out, request_id, 0, OpCode::Query);
         draft.out.extend_from_slice(&self.flags.to_le_bytes());
         write_cstring(draft.out, &self.namespace, "the namespace")?;
         draft.out.extend_from_slice(&self.number_to_skip.to_le_bytes());
@@ -73,7 +78,7 @@ impl OpQuery {
     }
 
     pub(crate) fn decode(payload: Bytes) -> Result<Self, WireError> {
-        let mut reader = Reader::new(payload);
+        let mut reader = PayloadReader::new(payload);
         let query = Self {
             flags: reader.i32("the flags")?,
             namespace: reader.cstring("the namespace")?,
@@ -90,7 +95,8 @@ impl OpQuery {
     }
 }
 
-/// Appends a legacy hello to `out` without copying the command first, and returns its length.
+/// Appends a legacy hello to `out` without an intermediate copy of the command, and returns its
+/// length.
 ///
 /// ```
 /// use steadfast_wire::write_legacy_hello;
@@ -106,10 +112,10 @@ pub fn write_legacy_hello(
     request_id: i32,
     command: impl AsRef<RawDocument>,
 ) -> Result<usize, WireError> {
-    let draft = Draft::start(out, request_id, 0, OpCode::Query);
+    let draft = MessageDraft::start(out, request_id, 0, OpCode::Query);
     draft.out.extend_from_slice(&SECONDARY_OK.to_le_bytes());
     write_cstring(draft.out, HELLO_NAMESPACE, "the namespace")?;
-    // Nothing to skip, one document to return and no cursor.
+    // Skip nothing, return one document, open no cursor.
     draft.out.extend_from_slice(&0_i32.to_le_bytes());
     draft.out.extend_from_slice(&(-1_i32).to_le_bytes());
     draft.out.extend_from_slice(command.as_ref().as_bytes());

@@ -1,4 +1,4 @@
-//! Takes the fields of a message off its front, each checked against what is left.
+//! Reads the fields of a message one after another, each checked against the remaining bytes.
 
 use bytes::{Buf, Bytes};
 
@@ -7,11 +7,11 @@ use crate::{
     error::WireError,
 };
 
-/// What is left of a message. Every method names the field that it reads, for the error.
+/// The remaining bytes of a message. Every method takes the field's name for its error.
 #[derive(Debug)]
-pub(crate) struct Reader(Bytes);
+pub(crate) struct PayloadReader(Bytes);
 
-impl Reader {
+impl PayloadReader {
     pub(crate) fn new(bytes: Bytes) -> Self {
         Self(bytes)
     }
@@ -49,7 +49,7 @@ impl Reader {
         Ok(self.0.get_i64_le())
     }
 
-    /// A NUL-terminated string.
+    /// Reads a NUL-terminated string.
     pub(crate) fn cstring(&mut self, what: &'static str) -> Result<String, WireError> {
         let Some(length) = self.0.iter().position(|byte| *byte == 0) else {
             return Err(WireError::Unterminated { what, left: self.left() });
@@ -61,19 +61,19 @@ impl Reader {
         Ok(string)
     }
 
-    /// One document, its structure validated.
+    /// Reads one document and validates its structure.
     pub(crate) fn document(&mut self, what: &'static str) -> Result<DocumentBytes, WireError> {
         let fault = |fault| WireError::Document { what, fault };
         let length = split_document(&self.0).map_err(fault)?.0.len();
         DocumentBytes::parse(self.0.split_to(length)).map_err(fault)
     }
 
-    /// All that is left as documents, their structure validated.
+    /// Reads all remaining bytes as documents and validates their structure.
     pub(crate) fn documents(self, what: &'static str) -> Result<DocumentRun, WireError> {
         DocumentRun::parse(self.0).map_err(|fault| WireError::Document { what, fault })
     }
 
-    /// Says that nothing may be left.
+    /// Checks that no bytes remain.
     pub(crate) fn end(self, what: &'static str) -> Result<(), WireError> {
         match self.left() {
             0 => Ok(()),

@@ -1,101 +1,104 @@
-//! Whether bytes are the structure of one BSON document: every length, every terminator, every type, and no deeper than
-//! [`MAX_NESTING`].
+//! Validation of the structure of one BSON document: lengths, terminators, types and nesting depth.
 //!
-//! [`decode`](crate::decode) runs this once over each document of a message, before anyone sees it. What it buys: code
-//! that later walks or deserializes the document, recursion included, cannot be led out of bounds or out of stack by a
-//! peer. What it leaves to whoever reads a value, because it would cost a look at every byte: whether strings are UTF-8,
-//! whether the payload of an old-style binary or a decimal makes sense, and whether an array's keys count up.
+//! [`decode`](crate::decode) validates each document of a message once. Code that walks or
+//! deserializes the document later, recursively or not, can then neither read out of bounds nor
+//! overflow the stack. Checks that would inspect every byte are left to the readers of values:
+//! UTF-8 of strings, payloads of old binary subtypes and decimals, and keys of arrays.
 //!
-//! The walk is a loop with a fixed-size stack of the ends of the documents it is in: ten thousand levels cost it no more
-//! than two hundred do.
+//! The walk is a loop with a stack of fixed size, so its cost does not depend on the nesting depth.
 
 use crate::terminator::find_nul;
 
-/// How many documents and arrays may lie inside each other below the outermost document.
+/// Maximum nesting depth of documents and arrays below the outermost document.
 ///
-/// Servers refuse to store more than 180 levels, and a reply wraps a stored document in a few more.
+/// Servers store at most 180 levels, and a reply adds a few levels around a stored document.
 pub const MAX_NESTING: usize = 200;
 
 /// The shortest document: a length and a terminator.
 const MIN_DOCUMENT: usize = 5;
 
-/// What is wrong with the structure of a document, and at which byte of it.
+/// A structural fault of a document, with its byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentFault {
-    /// A document's length is less than a document takes, or reaches past what holds it.
-    #[error("the document at byte {offset} claims {length} bytes, {left} are there")]
+    /// The length of a document is too small, or exceeds its container.
+    #[error("the document at byte {offset} claims {length} bytes, but {left} are available")]
     Length {
-        /// Where the document begins.
+        /// The offset of the document.
         offset: usize,
-        /// The length that it claims.
+        /// The claimed length.
         length: i32,
-        /// How many bytes there are.
+        /// The number of bytes available.
         left: usize,
     },
-    /// A document does not end where its length says.
-    #[error("the document ending at byte {end} has its terminator at byte {offset}")]
+    /// The terminator of a document is not where its length ends.
+    #[error("the document that ends at byte {end} has its terminator at byte {offset}")]
     Terminator {
-        /// Where a terminator stands, or should.
+        /// The offset of the terminator, found or expected.
         offset: usize,
-        /// Where the document's length says that it ends.
+        /// The end of the document according to its length.
         end: usize,
     },
-    /// A type that BSON does not have.
+    /// An unknown element type.
     #[error("the element at byte {offset} has unknown type {element_type:#04x}")]
     ElementType {
-        /// Where the element begins.
+        /// The offset of the element.
         offset: usize,
         /// The type byte.
         element_type: u8,
     },
-    /// A key, or one of the strings of a regular expression, is not terminated.
+    /// A key, or a string of a regular expression, has no terminating NUL.
     #[error("the NUL-terminated string at byte {offset} does not end within its document")]
     Unterminated {
-        /// Where the string begins.
+        /// The offset of the string.
         offset: usize,
     },
-    /// A value takes more bytes than its document has left.
-    #[error("the value at byte {offset} takes {needed} bytes, {left} are left in its document")]
+    /// A value extends past the end of its document.
+    #[error("the value at byte {offset} needs {needed} bytes, but {left} are left in its document")]
     Truncated {
-        /// Where the value begins.
+        /// The offset of the value.
         offset: usize,
-        /// How many bytes it takes.
+        /// The number of bytes it needs.
         needed: usize,
-        /// How many bytes there are.
+        /// The number of bytes left.
         left: usize,
     },
-    /// A value's own length is impossible.
+    /// The length of a value is impossible.
     #[error("the value at byte {offset} claims an impossible length of {length}")]
     ValueLength {
-        /// Where the value begins.
+        /// The offset of the value.
         offset: usize,
-        /// The length that it claims.
+        /// The claimed length.
         length: i32,
     },
-    /// A string does not end with a NUL.
-    #[error("the string ending at byte {offset} does not end with a NUL")]
+    /// A string has no terminating NUL at its end.
+    #[error("the string that ends at byte {offset} has no terminating NUL")]
     StringEnd {
-        /// Where the NUL should be.
+        /// The expected offset of the NUL.
         offset: usize,
     },
     /// A boolean is neither 0 nor 1.
-    #[error("the boolean at byte {offset} is {value}")]
+    #[error("the boolean at byte {offset} has the invalid value {value}")]
     Boolean {
-        /// Where the value stands.
+        /// The offset of the value.
         offset: usize,
         /// The value.
         value: u8,
     },
-    /// Documents lie inside each other more than [`MAX_NESTING`] deep.
-    #[error("documents are nested more than {max} deep at byte {offset}", max = MAX_NESTING)]
+    /// Documents are nested deeper than [`MAX_NESTING`].
+    #[error("the document at byte {offset} exceeds the nesting limit of {max}", max = MAX_NESTING)]
     TooDeep {
-        /// Where the document begins that is one too deep.
+        /// The offset of the first document beyond the limit.
         offset: usize,
     },
 }
 
-/// Checks that `bytes` are exactly one document of sound structure, nested no deeper than [`MAX_NESTING`].
+/// Validates that `bytes` are exactly one well-formed document, nested at most [`MAX_NESTING`]
+/// levels.
+///
+/// # Errors
+///
+/// Returns the first fault with its offset.
 ///
 /// ```
 /// use steadfast_wire::{validate_document, DocumentFault};
@@ -111,10 +114,10 @@ pub fn validate_document(bytes: &[u8]) -> Result<(), DocumentFault> {
     if end != bytes.len() {
         return Err(DocumentFault::Terminator { offset: end - 1, end: bytes.len() });
     }
-    let mut walk = Walk { end, outer: [0; MAX_NESTING], depth: 0 };
+    let mut walk = DocumentWalk { end, outer: [0; MAX_NESTING], depth: 0 };
     let mut offset = 4;
     loop {
-        // Within a document, `offset < end` holds: no key and no value passes the terminator's place.
+        // Invariant: `offset < walk.end`, because no key and no value extends past the terminator.
         let element_type = bytes[offset];
         if element_type == 0 {
             match walk.leave(offset)? {
@@ -136,23 +139,23 @@ pub fn validate_document(bytes: &[u8]) -> Result<(), DocumentFault> {
     }
 }
 
-/// Which documents the walk is in.
-struct Walk {
-    /// Where the innermost one ends, its terminator included.
+/// The stack of open documents.
+struct DocumentWalk {
+    /// End of the innermost document, terminator included.
     end: usize,
-    /// The ends of the documents around that one; `depth` of them count.
+    /// Ends of the enclosing documents; the first `depth` entries are in use.
     outer: [usize; MAX_NESTING],
     depth: usize,
 }
 
-impl Walk {
-    /// Goes into the document at `offset`: where its first element is.
+impl DocumentWalk {
+    /// Enters the document at `offset` and returns the offset of its first element.
     #[inline]
     fn enter(&mut self, bytes: &[u8], offset: usize) -> Result<usize, DocumentFault> {
         if self.depth == MAX_NESTING {
             return Err(DocumentFault::TooDeep { offset });
         }
-        // It leaves the terminator of the document around it alone.
+        // The last byte of the enclosing document is its terminator.
         let end = document_end(bytes, offset, self.end - 1)?;
         self.outer[self.depth] = self.end;
         self.depth += 1;
@@ -160,7 +163,8 @@ impl Walk {
         Ok(offset + 4)
     }
 
-    /// Code with scope is a length over everything, a string, and a document that must end where the length says.
+    /// Enters code with scope: a total length, a string, and a document that ends with the total
+    /// length.
     fn enter_scope(&mut self, bytes: &[u8], offset: usize) -> Result<usize, DocumentFault> {
         let limit = self.end - 1;
         let length = int32(bytes, offset, limit)?;
@@ -172,7 +176,8 @@ impl Walk {
         }
     }
 
-    /// Comes out of the document whose terminator is at `offset`: where the one around it goes on, if there is one.
+    /// Leaves the document whose terminator is at `offset`. Returns the next offset of the
+    /// enclosing document, or `None` after the outermost.
     #[inline]
     fn leave(&mut self, offset: usize) -> Result<Option<usize>, DocumentFault> {
         if offset + 1 != self.end {
@@ -185,9 +190,10 @@ impl Walk {
     }
 }
 
-// Each of these says where something ends that begins at `offset` and has to be over at `limit`.
+// The following functions return the end of a structure that begins at `offset` and must not pass
+// `limit`.
 
-/// Of the document, if its length can be believed.
+/// Returns the end of a document after checking its length.
 #[inline]
 fn document_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, DocumentFault> {
     let length = int32(bytes, offset, limit)?;
@@ -198,7 +204,7 @@ fn document_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, Docu
     }
 }
 
-/// Of the value of an element which itself begins at `element`.
+/// Returns the end of the value of the element at `element`.
 #[inline]
 fn value_end(
     bytes: &[u8],
@@ -223,7 +229,7 @@ fn value_end(
             let options = cstring_end(bytes, offset, limit)?;
             cstring_end(bytes, options, limit)
         }
-        // A DBPointer: a namespace and an object id.
+        // DBPointer: a namespace and an ObjectId.
         0x0c => {
             let id = string_end(bytes, offset, limit)?;
             fixed_end(id, 12, limit)
@@ -241,10 +247,10 @@ fn fixed_end(offset: usize, count: usize, limit: usize) -> Result<usize, Documen
     }
 }
 
-/// Of a key, or another string that a NUL ends: after that.
+/// Returns the offset after the NUL of a key or another NUL-terminated string.
 #[inline]
 fn cstring_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, DocumentFault> {
-    // The search may look past the document, into what comes after it; what it finds there does not count.
+    // The search can pass the limit; a NUL found there is ignored.
     match find_nul(&bytes[offset..]) {
         Some(length) if length < limit - offset => Ok(offset + length + 1),
         Some(_) | None => Err(DocumentFault::Unterminated { offset }),
@@ -271,7 +277,7 @@ fn boolean_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, Docum
 fn string_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, DocumentFault> {
     let length = int32(bytes, offset, limit)?;
     let count = match usize::try_from(length) {
-        // The length counts the terminator.
+        // The length includes the terminator.
         Ok(count @ 1..) => count,
         Ok(0) | Err(_) => return Err(DocumentFault::ValueLength { offset, length }),
     };
@@ -286,7 +292,7 @@ fn binary_end(bytes: &[u8], offset: usize, limit: usize) -> Result<usize, Docume
     let length = int32(bytes, offset, limit)?;
     let count =
         usize::try_from(length).map_err(|_| DocumentFault::ValueLength { offset, length })?;
-    // The subtype comes between the length and what it counts.
+    // The subtype follows the length and is not part of it.
     let payload = fixed_end(offset + 4, 1, limit)?;
     fixed_end(payload, count, limit)
 }

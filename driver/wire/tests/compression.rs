@@ -1,10 +1,11 @@
-//! Compression: what is refused before it costs anything, and what is never compressed.
+//! Compression: limits that are checked before memory is allocated, and commands that are never
+//! compressed.
 #![allow(missing_docs)]
 
 use bson::rawdoc;
 use bytes::Bytes;
 use steadfast_wire::{
-    Compressor, DocumentBytes, Incoming, Message, MessageWriter, MsgFlags, OpMsg, OpReply,
+    Compressor, DocumentBytes, IncomingMessage, Message, MessageWriter, MsgFlags, OpMsg, OpReply,
     WireError, ZlibLevel, compress, decode, may_compress, write_legacy_hello,
 };
 
@@ -25,12 +26,12 @@ fn compressed(message: &[u8], compressor: Compressor) -> Vec<u8> {
     out
 }
 
-fn decoded(bytes: &[u8], max: usize) -> Result<Incoming, WireError> {
+fn decoded(bytes: &[u8], max: usize) -> Result<IncomingMessage, WireError> {
     decode(Bytes::copy_from_slice(bytes), max)
 }
 
-/// An OP_COMPRESSED with these fields, whatever they say.
-fn wrapped(op_code: i32, claimed: i32, id: u8, data: &[u8]) -> Vec<u8> {
+/// Builds an OP_COMPRESSED with these fields, valid or not.
+fn op_compressed(op_code: i32, claimed: i32, id: u8, data: &[u8]) -> Vec<u8> {
     let length = i32::try_from(25 + data.len()).unwrap();
     let mut message = Vec::new();
     for field in [length, 1, 0, 2012, op_code, claimed] {
@@ -42,7 +43,7 @@ fn wrapped(op_code: i32, claimed: i32, id: u8, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn each_compressor_gives_back_what_it_was_given() {
+fn every_compressor_round_trips() {
     let message = request("insert");
     let plain = decoded(&message, 10_000).unwrap().message;
     for compressor in ALL {
@@ -56,7 +57,7 @@ fn each_compressor_gives_back_what_it_was_given() {
 }
 
 #[test]
-fn every_zlib_level_works_and_no_other_is_taken() {
+fn zlib_levels_outside_the_range_are_rejected() {
     let message = request("insert");
     for level in -1..=9 {
         let level = ZlibLevel::new(level).unwrap();
@@ -76,7 +77,7 @@ fn compressors_have_names_and_ids() {
     }
     for id in 4..=255 {
         assert_eq!(Compressor::from_id(id), Err(WireError::UnknownCompressorId { id }));
-        assert!(decoded(&wrapped(2013, 10, id, b"0123456789"), 1000).is_err());
+        assert!(decoded(&op_compressed(2013, 10, id, b"0123456789"), 1000).is_err());
     }
     let unknown = WireError::UnknownCompressorName { name: "Snappy".to_owned() };
     assert_eq!("Snappy".parse::<Compressor>(), Err(unknown));
@@ -84,33 +85,36 @@ fn compressors_have_names_and_ids() {
 
 // pitfall 43
 #[test]
-fn a_claim_above_the_limit_is_refused_before_inflating() {
-    // Data that no compressor could read: the claim alone must be enough to refuse it.
+fn claimed_size_above_the_limit_is_rejected_before_decompression() {
+    // No compressor could read this data: the claimed size alone is rejected.
     for id in 0..4 {
         for claimed in [985, i32::MAX, -1, i32::MIN] {
-            let refused = decoded(&wrapped(2013, claimed, id, b"?"), 1000).unwrap_err();
-            assert_eq!(refused, WireError::UncompressedSize { claimed, max: 984 });
+            let error = decoded(&op_compressed(2013, claimed, id, b"?"), 1000).unwrap_err();
+            assert_eq!(error, WireError::UncompressedSize { claimed, max: 984 });
         }
     }
 }
 
 // pitfall 43
 #[test]
-fn data_that_holds_more_than_it_claims_is_not_inflated_past_the_claim() {
+fn decompression_stops_at_the_claimed_size() {
     let message = request("insert");
     let bytes: Vec<_> = ALL.iter().map(|with| compressed(&message, *with)).collect();
     let actual = message.len() - 16;
     for (compressor, bytes) in ALL.iter().zip(bytes) {
         for claimed in [0, 1, actual - 1, actual + 1, 9000] {
             let lying =
-                wrapped(2013, i32::try_from(claimed).unwrap(), compressor.id(), &bytes[25..]);
-            let refused = decoded(&lying, 10_000).unwrap_err();
-            match refused {
-                WireError::UncompressedSizeMismatch { claimed: said, actual: made } => {
-                    assert_eq!(said, claimed);
-                    let told_beforehand =
+                op_compressed(2013, i32::try_from(claimed).unwrap(), compressor.id(), &bytes[25..]);
+            let error = decoded(&lying, 10_000).unwrap_err();
+            match error {
+                WireError::UncompressedSizeMismatch { claimed: reported, actual: made } => {
+                    assert_eq!(reported, claimed);
+                    let size_is_checked_first =
                         matches!(compressor, Compressor::Noop | Compressor::Snappy);
-                    assert!(told_beforehand || made <= claimed + 1, "{compressor} made {made}");
+                    assert!(
+                        size_is_checked_first || made <= claimed + 1,
+                        "{compressor} made {made}"
+                    );
                 }
                 WireError::Decompress { .. } => assert_eq!(*compressor, Compressor::Zstd),
                 other => panic!("{compressor}: {other}"),
@@ -121,7 +125,7 @@ fn data_that_holds_more_than_it_claims_is_not_inflated_past_the_claim() {
 
 // pitfall 43
 #[test]
-fn a_bomb_is_refused_by_its_claim_and_by_its_content() {
+fn decompression_bombs_are_rejected() {
     let mut message = Vec::new();
     let mut writer = MessageWriter::request(&mut message, 1, MsgFlags::empty());
     writer.body().append_str("x", &"\0".repeat(20_000_000)).unwrap();
@@ -131,40 +135,40 @@ fn a_bomb_is_refused_by_its_claim_and_by_its_content() {
         assert!(bomb.len() < 100_000);
         let honest = decoded(&bomb, 1_000_000).unwrap_err();
         assert!(matches!(honest, WireError::UncompressedSize { max: 999_984, .. }));
-        let lying = wrapped(2013, 1000, compressor.id(), &bomb[25..]);
+        let lying = op_compressed(2013, 1000, compressor.id(), &bomb[25..]);
         assert!(decoded(&lying, 1_000_000).is_err());
     }
 }
 
 #[test]
-fn data_cut_short_or_followed_by_more_is_refused() {
+fn truncated_or_extended_compressed_data_is_rejected() {
     let message = request("insert");
     for compressor in ALL {
         let bytes = compressed(&message, compressor);
         let claimed = i32::try_from(message.len() - 16).unwrap();
         for cut in 25..bytes.len() {
-            let short = wrapped(2013, claimed, compressor.id(), &bytes[25..cut]);
+            let short = op_compressed(2013, claimed, compressor.id(), &bytes[25..cut]);
             assert!(decoded(&short, 10_000).is_err(), "{compressor} cut at {cut}");
         }
         let more = [&bytes[25..], b"more"].concat();
-        assert!(decoded(&wrapped(2013, claimed, compressor.id(), &more), 10_000).is_err());
+        assert!(decoded(&op_compressed(2013, claimed, compressor.id(), &more), 10_000).is_err());
     }
 }
 
 #[test]
-fn a_compressed_message_cannot_hold_another() {
+fn nested_compression_is_rejected() {
     let inner = compressed(&request("insert"), Compressor::Noop);
     let claimed = i32::try_from(inner.len() - 16).unwrap();
-    let nested = wrapped(2012, claimed, 0, &inner[16..]);
+    let nested = op_compressed(2012, claimed, 0, &inner[16..]);
     assert_eq!(decoded(&nested, 10_000), Err(WireError::NestedCompression));
     let again = compress(&inner, Compressor::Noop, &mut Vec::new());
     assert_eq!(again, Err(WireError::NestedCompression));
-    let unknown = wrapped(2010, claimed, 0, &inner[16..]);
+    let unknown = op_compressed(2010, claimed, 0, &inner[16..]);
     assert_eq!(decoded(&unknown, 10_000), Err(WireError::UnknownOpCode { op_code: 2010 }));
 }
 
 #[test]
-fn a_checksum_covers_the_message_as_it_was_before_compression() {
+fn checksum_covers_the_uncompressed_message() {
     let body = DocumentBytes::try_from(rawdoc! { "insert": "c" }).unwrap();
     let message = OpMsg::new(body).with_flags(MsgFlags::CHECKSUM_PRESENT);
     let mut plain = Vec::new();
@@ -172,14 +176,14 @@ fn a_checksum_covers_the_message_as_it_was_before_compression() {
     let mut bytes = compressed(&plain, Compressor::Noop);
     let incoming = decoded(&bytes, 1000).unwrap();
     assert_eq!(incoming.message, Message::Msg(message));
-    // The request id stands in the outer header alone, and is covered all the same.
+    // The request id is only in the outer header, but the checksum covers it.
     bytes[4] ^= 1;
     assert!(matches!(decoded(&bytes, 1000), Err(WireError::ChecksumMismatch { .. })));
 }
 
 // pitfall 46
 #[test]
-fn commands_with_secrets_and_hellos_are_never_compressed() {
+fn commands_with_credentials_and_hello_are_never_compressed() {
     let mut out = b"before".to_vec();
     for command in [
         "hello",
@@ -196,13 +200,13 @@ fn commands_with_secrets_and_hellos_are_never_compressed() {
         "copydb",
     ] {
         assert!(!may_compress(command));
-        let refused = compress(&request(command), Compressor::Snappy, &mut out).unwrap_err();
-        assert_eq!(refused, WireError::MustNotCompress { command: command.to_owned() });
+        let error = compress(&request(command), Compressor::Snappy, &mut out).unwrap_err();
+        assert_eq!(error, WireError::MustNotCompress { command: command.to_owned() });
     }
     let mut hello = Vec::new();
     write_legacy_hello(&mut hello, 1, rawdoc! { "isMaster": 1 }).unwrap();
-    let refused = compress(&hello, Compressor::Snappy, &mut out).unwrap_err();
-    assert!(matches!(refused, WireError::MustNotCompress { .. }));
+    let error = compress(&hello, Compressor::Snappy, &mut out).unwrap_err();
+    assert!(matches!(error, WireError::MustNotCompress { .. }));
     assert_eq!(out, b"before");
     for command in ["insert", "ping", "find", "endSessions", "hello2", ""] {
         assert!(may_compress(command));
@@ -211,16 +215,16 @@ fn commands_with_secrets_and_hellos_are_never_compressed() {
 
 // pitfall 46
 #[test]
-fn the_command_is_found_even_behind_a_sequence() {
+fn command_name_is_found_after_a_document_sequence() {
     let mut message = b"\0\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\x01\x06\0\0\0s\0\0".to_vec();
     message.extend_from_slice(rawdoc! { "saslStart": 1 }.as_bytes());
     message[0] = u8::try_from(message.len()).unwrap();
-    let refused = compress(&message, Compressor::Noop, &mut Vec::new()).unwrap_err();
-    assert_eq!(refused, WireError::MustNotCompress { command: "saslStart".to_owned() });
+    let error = compress(&message, Compressor::Noop, &mut Vec::new()).unwrap_err();
+    assert_eq!(error, WireError::MustNotCompress { command: "saslStart".to_owned() });
 }
 
 #[test]
-fn replies_may_be_compressed_whatever_their_first_key() {
+fn replies_may_be_compressed_with_any_first_key() {
     let body = DocumentBytes::try_from(rawdoc! { "ismaster": true, "ok": 1 }).unwrap();
     let mut message = Vec::new();
     OpMsg::new(body.clone()).encode(2, 1, &mut message).unwrap();
@@ -233,7 +237,7 @@ fn replies_may_be_compressed_whatever_their_first_key() {
 }
 
 #[test]
-fn what_is_not_a_message_is_not_compressed() {
+fn truncated_message_is_not_compressed() {
     let message = request("insert");
     for cut in 0..message.len() {
         assert!(compress(&message[..cut], Compressor::Noop, &mut Vec::new()).is_err());

@@ -1,11 +1,12 @@
-//! Each form of message, byte for byte, written out by hand from the protocol's documentation, in both directions.
+//! Each form of message, byte for byte, written by hand from the protocol's documentation, in both
+//! directions.
 #![allow(missing_docs)]
 
 use bson::rawdoc;
 use bytes::Bytes;
 use steadfast_wire::{
-    Compressor, DEFAULT_MAX_MESSAGE_SIZE, DocumentBytes, DocumentRun, Header, Incoming, Message,
-    MessageWriter, MsgFlags, OpCode, OpMsg, OpQuery, OpReply, ZlibLevel, compress, decode,
+    Compressor, DEFAULT_MAX_MESSAGE_SIZE, DocumentBytes, DocumentRun, Header, IncomingMessage,
+    Message, MessageWriter, MsgFlags, OpCode, OpMsg, OpQuery, OpReply, ZlibLevel, compress, decode,
     write_legacy_hello,
 };
 
@@ -22,7 +23,7 @@ const OK: &[u8] = b"\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0";
 const ID_1: &[u8] = b"\x0e\0\0\0\x10_id\0\x01\0\0\0\0";
 const ID_2: &[u8] = b"\x0e\0\0\0\x10_id\0\x02\0\0\0\0";
 
-fn decoded(bytes: &[u8]) -> Incoming {
+fn decoded(bytes: &[u8]) -> IncomingMessage {
     decode(Bytes::copy_from_slice(bytes), DEFAULT_MAX_MESSAGE_SIZE).unwrap()
 }
 
@@ -38,7 +39,7 @@ fn bytes_of(parts: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn a_request_is_a_header_flags_and_a_body() {
+fn request_has_header_flags_and_body() {
     let golden = bytes_of(&[
         b"\x33\0\0\0", // 51 bytes
         b"\x07\0\0\0", // request 7
@@ -66,7 +67,7 @@ fn a_request_is_a_header_flags_and_a_body() {
 }
 
 #[test]
-fn flags_have_their_bits() {
+fn flag_bits_match_the_specification() {
     let flagged = |bits: &[u8; 4]| {
         bytes_of(&[b"\x26\0\0\0\x02\0\0\0\x01\0\0\0\xdd\x07\0\0", bits, b"\0", OK])
     };
@@ -81,12 +82,12 @@ fn flags_have_their_bits() {
         assert_eq!(written, golden);
         assert_eq!(decoded_msg(&golden).flags, flags);
     }
-    // Bits 17 to 31 are optional: not known, not minded.
+    // Bits 17 to 31 are optional: unknown ones are ignored.
     assert_eq!(decoded_msg(&flagged(b"\x02\0\x02\x80")).flags, MsgFlags::MORE_TO_COME);
 }
 
 #[test]
-fn a_checksum_ends_the_message() {
+fn checksum_is_at_the_end_of_the_message() {
     let golden = bytes_of(&[
         b"\x37\0\0\0\x05\0\0\0\0\0\0\0\xdd\x07\0\0",
         b"\x01\0\0\0", // checksumPresent
@@ -105,7 +106,7 @@ fn a_checksum_ends_the_message() {
 }
 
 #[test]
-fn document_sequences_stand_beside_the_body() {
+fn document_sequences_follow_the_body() {
     // { insert: "c", w: true }
     let body: &[u8] = b"\x17\0\0\0\x02insert\0\x02\0\0\0c\0\x08w\0\x01\0";
     let golden = bytes_of(&[
@@ -146,7 +147,7 @@ fn document_sequences_stand_beside_the_body() {
 }
 
 #[test]
-fn a_sequence_may_come_before_the_body_and_may_be_empty() {
+fn document_sequence_may_precede_the_body_and_be_empty() {
     let golden = bytes_of(&[
         b"\x40\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0",
         b"\x01\x0c\0\0\0deletes\0",
@@ -159,7 +160,7 @@ fn a_sequence_may_come_before_the_body_and_may_be_empty() {
 }
 
 #[test]
-fn a_legacy_hello_is_a_query_of_admin_cmd() {
+fn legacy_hello_is_a_query_of_admin_cmd() {
     let command: &[u8] = b"\x13\0\0\0\x10isMaster\0\x01\0\0\0\0";
     let golden = bytes_of(&[
         b"\x3a\0\0\0\x03\0\0\0\0\0\0\0\xd4\x07\0\0",
@@ -186,7 +187,7 @@ fn a_legacy_hello_is_a_query_of_admin_cmd() {
 }
 
 #[test]
-fn a_query_may_name_the_fields_to_return() {
+fn query_may_have_a_projection() {
     let golden = bytes_of(&[
         b"\x3c\0\0\0\x03\0\0\0\0\0\0\0\xd4\x07\0\0",
         b"\0\0\0\0a.b\0\0\0\0\0\x05\0\0\0",
@@ -204,7 +205,7 @@ fn a_query_may_name_the_fields_to_return() {
 }
 
 #[test]
-fn the_answer_to_a_legacy_hello_is_a_reply_of_one_document() {
+fn reply_to_legacy_hello_has_one_document() {
     let golden = bytes_of(&[
         b"\x35\0\0\0\x0b\0\0\0\x03\0\0\0\x01\0\0\0",
         b"\x08\0\0\0",       // await capable
@@ -228,7 +229,7 @@ fn the_answer_to_a_legacy_hello_is_a_reply_of_one_document() {
     assert!(!reply.is_failure());
 }
 
-/// An OP_COMPRESSED of `{ ok: 1.0 }` in answer to request 1, with this compressor and compressed bytes.
+/// Builds an OP_COMPRESSED of `{ ok: 1.0 }` as a reply to request 1.
 fn compressed_ok(id: u8, compressed: &[u8]) -> Vec<u8> {
     let length = u8::try_from(25 + compressed.len()).unwrap();
     bytes_of(&[
@@ -242,10 +243,10 @@ fn compressed_ok(id: u8, compressed: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn each_compressor_is_read_from_bytes_made_by_hand() {
+fn compressed_messages_are_decoded_from_handmade_bytes() {
     let plain = bytes_of(&[b"\0\0\0\0\0", OK]);
     assert_eq!(plain.len(), 22);
-    // The simplest form that each format has: one literal, one stored block, one raw block.
+    // The simplest form of each format: one literal, one stored block, one raw block.
     let snappy = bytes_of(&[&[22, (22 - 1) << 2], &plain]);
     let zlib = bytes_of(&[b"\x78\x01\x01\x16\0\xe9\xff", &plain, b"\x0e\x5f\x02\x1c"]);
     let zstd = bytes_of(&[b"\x28\xb5\x2f\xfd\x20\x16", &[(22 << 3) | 1, 0, 0], &plain]);
@@ -266,7 +267,7 @@ fn each_compressor_is_read_from_bytes_made_by_hand() {
 }
 
 #[test]
-fn a_compressed_message_is_written_with_its_original_operation_and_size() {
+fn compressed_message_has_original_operation_and_size() {
     let mut message = Vec::new();
     let ok = DocumentBytes::parse(Bytes::from_static(OK)).unwrap();
     OpMsg::new(ok).encode(2, 1, &mut message).unwrap();

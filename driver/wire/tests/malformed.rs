@@ -1,16 +1,16 @@
-//! Messages that are wrong in one way each: every one is refused with the numbers that are wrong.
+//! Messages with one fault each: every error names the wrong numbers.
 #![allow(missing_docs)]
 
 use bson::{RawArrayBuf, RawDocumentBuf, rawdoc};
 use bytes::Bytes;
 use steadfast_wire::{
-    DocumentBytes, DocumentFault, DocumentRun, Framing, Header, Incoming, MAX_NESTING,
+    DocumentBytes, DocumentFault, DocumentRun, Framing, Header, IncomingMessage, MAX_NESTING,
     MessageWriter, MsgFlags, OpMsg, OpQuery, OpReply, WireError, decode, frame, validate_document,
 };
 
 const MAX: usize = 1000;
 
-fn decoded(bytes: &[u8]) -> Result<Incoming, WireError> {
+fn decoded(bytes: &[u8]) -> Result<IncomingMessage, WireError> {
     decode(Bytes::copy_from_slice(bytes), MAX)
 }
 
@@ -18,7 +18,7 @@ fn ok() -> DocumentBytes {
     DocumentBytes::try_from(rawdoc! { "ok": 1 }).unwrap()
 }
 
-/// One good message of each form.
+/// One valid message of each form.
 fn good_messages() -> Vec<Vec<u8>> {
     let documents = DocumentRun::copy_from([rawdoc! { "_id": 1 }, rawdoc! { "_id": 2 }]).unwrap();
     let msg = OpMsg::new(ok()).with_sequence("documents", documents);
@@ -43,7 +43,7 @@ fn with_length(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// An OP_MSG of these sections.
+/// Builds an OP_MSG of these sections.
 fn msg(flags: u32, sections: &[u8]) -> Vec<u8> {
     let head = b"\0\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0".to_vec();
     with_length([head, flags.to_le_bytes().to_vec(), sections.to_vec()].concat())
@@ -51,7 +51,7 @@ fn msg(flags: u32, sections: &[u8]) -> Vec<u8> {
 
 // pitfall 42
 #[test]
-fn a_length_is_checked_before_it_is_believed() {
+fn message_length_is_checked_before_use() {
     let framed = |length: i32| frame(&length.to_le_bytes(), MAX);
     for length in [i32::MIN, -1, 0, 15] {
         assert_eq!(framed(length), Err(WireError::LengthTooSmall { length }));
@@ -63,22 +63,22 @@ fn a_length_is_checked_before_it_is_believed() {
     assert_eq!(framed(i32::MAX), Err(WireError::LengthTooLarge { length: most, max: MAX }));
     let mut header = [0; 16];
     header[..4].copy_from_slice(&i32::MAX.to_le_bytes());
-    let refused = Header::parse(&header, MAX).unwrap_err();
-    assert_eq!(refused, WireError::LengthTooLarge { length: most, max: MAX });
+    let error = Header::parse(&header, MAX).unwrap_err();
+    assert_eq!(error, WireError::LengthTooLarge { length: most, max: MAX });
 }
 
 #[test]
-fn another_protocol_is_called_by_its_name() {
-    let refused = frame(b"HTTP/1.1 400 Bad Request\r\n", 48_000_000).unwrap_err();
-    assert_eq!(refused, WireError::OtherProtocol { protocol: "an HTTP response" });
-    let refused = frame(b"SSH-2.0", 48_000_000).unwrap_err();
-    assert_eq!(refused, WireError::OtherProtocol { protocol: "an SSH greeting" });
-    assert!(refused.to_string().contains("SSH"));
+fn other_protocols_are_named() {
+    let error = frame(b"HTTP/1.1 400 Bad Request\r\n", 48_000_000).unwrap_err();
+    assert_eq!(error, WireError::OtherProtocol { protocol: "an HTTP response" });
+    let error = frame(b"SSH-2.0", 48_000_000).unwrap_err();
+    assert_eq!(error, WireError::OtherProtocol { protocol: "an SSH greeting" });
+    assert!(error.to_string().contains("SSH"));
 }
 
 // pitfall 42
 #[test]
-fn a_message_cut_anywhere_asks_for_exactly_what_is_missing() {
+fn truncated_message_needs_exactly_the_missing_bytes() {
     for message in good_messages() {
         for cut in 0..message.len() {
             let needed = if cut < 16 { 16 - cut } else { message.len() - cut };
@@ -87,7 +87,7 @@ fn a_message_cut_anywhere_asks_for_exactly_what_is_missing() {
         }
         let complete = Ok(Framing::Complete { length: message.len() });
         assert_eq!(frame(&message, MAX), complete);
-        // The beginning of the next message changes nothing.
+        // The beginning of the next message makes no difference.
         assert_eq!(frame(&[message.as_slice(), b"abc"].concat(), MAX), complete);
         assert!(decoded(&message).is_ok());
     }
@@ -95,9 +95,9 @@ fn a_message_cut_anywhere_asks_for_exactly_what_is_missing() {
 
 // pitfall 42
 #[test]
-fn a_message_whose_header_agrees_with_the_cut_is_refused() {
+fn truncated_message_with_matching_length_is_rejected() {
     for (form, message) in good_messages().into_iter().enumerate() {
-        // Cut off before its document sequence, an OP_MSG is a good one still.
+        // Cut off before its document sequence, an OP_MSG is still valid.
         let good_cut = (form == 0).then_some(21 + ok().as_bytes().len());
         for cut in (16..message.len()).filter(|cut| Some(*cut) != good_cut) {
             assert!(decoded(&with_length(message[..cut].to_vec())).is_err(), "{message:?} {cut}");
@@ -108,7 +108,7 @@ fn a_message_whose_header_agrees_with_the_cut_is_refused() {
 }
 
 #[test]
-fn decoding_takes_exactly_one_message() {
+fn decode_requires_exactly_one_message() {
     let message = good_messages().remove(0);
     let longer = [message.as_slice(), b"x"].concat();
     let claimed = message.len();
@@ -117,25 +117,25 @@ fn decoding_takes_exactly_one_message() {
 }
 
 #[test]
-fn an_unknown_operation_is_refused_with_the_header() {
+fn unknown_operation_is_rejected_with_the_header() {
     let header = b"\x20\0\0\0\x01\0\0\0\0\0\0\0\xd2\x07\0\0";
     assert_eq!(frame(header, MAX), Err(WireError::UnknownOpCode { op_code: 2002 }));
 }
 
 #[test]
-fn unknown_required_flags_are_refused() {
+fn unknown_required_flags_are_rejected() {
     let body = [b"\0", ok().as_bytes()].concat();
-    let refused = decoded(&msg(0b1_0000_0000_0000_0110, &body)).unwrap_err();
-    assert_eq!(refused, WireError::UnknownFlags { bits: 0b100 });
+    let error = decoded(&msg(0b1_0000_0000_0000_0110, &body)).unwrap_err();
+    assert_eq!(error, WireError::UnknownFlags { bits: 0b100 });
 }
 
 #[test]
-fn sections_are_of_two_kinds_and_one_is_a_body() {
+fn exactly_one_body_section_is_required() {
     let body = [b"\0", ok().as_bytes()].concat();
     let sequence = b"\x01\x06\0\0\0s\0".as_slice();
-    assert_eq!(decoded(&msg(0, b"")), Err(WireError::NoBody));
-    assert_eq!(decoded(&msg(0, sequence)), Err(WireError::NoBody));
-    assert_eq!(decoded(&msg(0, &[&*body, &body].concat())), Err(WireError::SecondBody));
+    assert_eq!(decoded(&msg(0, b"")), Err(WireError::MissingBody));
+    assert_eq!(decoded(&msg(0, sequence)), Err(WireError::MissingBody));
+    assert_eq!(decoded(&msg(0, &[&*body, &body].concat())), Err(WireError::DuplicateBody));
     let twice = [&*body, sequence, sequence].concat();
     let duplicate = WireError::DuplicateSequence { identifier: "s".to_owned() };
     assert_eq!(decoded(&msg(0, &twice)), Err(duplicate));
@@ -145,12 +145,12 @@ fn sections_are_of_two_kinds_and_one_is_a_body() {
 
 // pitfall 42
 #[test]
-fn a_sequence_cannot_reach_out_of_its_message() {
+fn document_sequence_must_fit_into_its_message() {
     let body = [b"\0", ok().as_bytes()].concat();
     for size in [i32::MIN, -1, 0, 3, 7, i32::MAX] {
         let section = [&*body, b"\x01", &size.to_le_bytes(), b"s\0"].concat();
-        let refused = decoded(&msg(0, &section)).unwrap_err();
-        assert_eq!(refused, WireError::SequenceSize { size, left: 6 });
+        let error = decoded(&msg(0, &section)).unwrap_err();
+        assert_eq!(error, WireError::SequenceSize { size, left: 6 });
     }
     let unterminated = [&*body, b"\x01\x06\0\0\0ss"].concat();
     assert!(matches!(
@@ -162,15 +162,15 @@ fn a_sequence_cannot_reach_out_of_its_message() {
 }
 
 #[test]
-fn a_changed_bit_anywhere_breaks_the_checksum() {
+fn every_flipped_bit_fails_the_checksum() {
     let message = good_messages().remove(1);
-    // The length and the operation code are refused for what they are, the rest by the checksum.
+    // Length and operation code have errors of their own; the rest is covered by the checksum.
     for position in (4..12).chain(20..message.len()) {
         for bit in 0..8 {
             let mut changed = message.clone();
             changed[position] ^= 1 << bit;
-            let refused = decoded(&changed).unwrap_err();
-            assert!(matches!(refused, WireError::ChecksumMismatch { .. }), "{position} {bit}");
+            let error = decoded(&changed).unwrap_err();
+            assert!(matches!(error, WireError::ChecksumMismatch { .. }), "{position} {bit}");
         }
     }
     let flags_alone = msg(1, b"");
@@ -178,23 +178,23 @@ fn a_changed_bit_anywhere_breaks_the_checksum() {
 }
 
 #[test]
-fn a_reply_must_hold_as_many_documents_as_it_says() {
+fn number_returned_must_match_the_documents() {
     let mut message = Vec::new();
     OpReply::to_command(&ok()).unwrap().encode(1, 2, &mut message).unwrap();
     for claimed in [i32::MIN, -1, 0, 2, i32::MAX] {
         message[32..36].copy_from_slice(&claimed.to_le_bytes());
-        let refused = decoded(&message).unwrap_err();
-        assert_eq!(refused, WireError::DocumentCount { claimed, counted: 1 });
+        let error = decoded(&message).unwrap_err();
+        assert_eq!(error, WireError::DocumentCount { claimed, counted: 1 });
     }
 }
 
-/// A document of one element of this type, key `a` and value.
+/// Builds a document of one element: type, key `a`, value.
 fn element(element_type: u8, value: &[u8]) -> Vec<u8> {
     with_length([b"\0\0\0\0".as_slice(), &[element_type], b"a\0", value, b"\0"].concat())
 }
 
 #[test]
-fn every_type_of_value_is_walked_and_every_cut_of_it_refused() {
+fn truncated_values_of_every_type_are_rejected() {
     let empty = b"\x05\0\0\0\0".as_slice();
     let twelve = [7; 12].as_slice();
     let values: Vec<(u8, Vec<u8>)> = vec![
@@ -223,8 +223,8 @@ fn every_type_of_value_is_walked_and_every_cut_of_it_refused() {
     for (element_type, value) in &values {
         assert_eq!(validate_document(&element(*element_type, value)), Ok(()), "{element_type:#x}");
         for cut in 0..value.len() {
-            let refused = validate_document(&element(*element_type, &value[..cut]));
-            assert!(refused.is_err(), "{element_type:#x} {cut}");
+            let error = validate_document(&element(*element_type, &value[..cut]));
+            assert!(error.is_err(), "{element_type:#x} {cut}");
         }
     }
     for unknown in (0x14..0x7f).chain(0x80..0xff) {
@@ -247,7 +247,7 @@ fn lengths_inside_a_document_are_checked() {
     let negative_binary = element(0x05, b"\xff\xff\xff\xff\0");
     let fault = DocumentFault::ValueLength { offset: 7, length: -1 };
     assert_eq!(validate_document(&negative_binary), Err(fault));
-    // An inner document that would take its parent's terminator for its own.
+    // An inner document that includes the terminator of its parent.
     let greedy = element(0x03, b"\x05\0\0\0");
     let fault = DocumentFault::Length { offset: 7, length: 5, left: 4 };
     assert_eq!(validate_document(&greedy), Err(fault));
@@ -271,12 +271,12 @@ fn nested(levels: usize) -> RawDocumentBuf {
 
 // pitfall 44
 #[test]
-fn nesting_has_a_limit() {
+fn nesting_depth_is_limited() {
     assert_eq!(validate_document(nested(MAX_NESTING).as_bytes()), Ok(()));
     let deeper = nested(MAX_NESTING + 1);
-    let refused = validate_document(deeper.as_bytes());
-    assert!(matches!(refused, Err(DocumentFault::TooDeep { .. })));
-    // What lies side by side does not add up.
+    let error = validate_document(deeper.as_bytes());
+    assert!(matches!(error, Err(DocumentFault::TooDeep { .. })));
+    // Siblings do not add up.
     let mut list = RawArrayBuf::new();
     for _ in 0..300 {
         list.push(nested(10));
@@ -286,22 +286,22 @@ fn nesting_has_a_limit() {
 
 // pitfall 44
 #[test]
-fn ten_thousand_levels_are_an_error_and_not_a_stack_overflow() {
+fn deep_nesting_is_an_error_without_a_stack_overflow() {
     let mut message = Vec::new();
     let mut writer = MessageWriter::request(&mut message, 1, MsgFlags::empty());
     writer.body().append_document("deep", nested(10_000)).unwrap();
     writer.finish().unwrap();
     let small_stack = std::thread::Builder::new().stack_size(64 * 1024);
     let decoding = small_stack.spawn(move || decode(message.into(), 10_000_000)).unwrap();
-    let refused = decoding.join().unwrap().unwrap_err();
+    let error = decoding.join().unwrap().unwrap_err();
     assert!(
-        matches!(refused, WireError::Document { fault: DocumentFault::TooDeep { .. }, .. }),
-        "{refused}"
+        matches!(error, WireError::Document { fault: DocumentFault::TooDeep { .. }, .. }),
+        "{error}"
     );
 }
 
 #[test]
-fn documents_do_not_show_what_they_hold() {
+fn document_debug_hides_the_content() {
     let secret = DocumentBytes::try_from(rawdoc! { "payload": "hunter2" }).unwrap();
     let message = OpMsg::new(secret.clone())
         .with_sequence("documents", DocumentRun::copy_from([&secret]).unwrap());

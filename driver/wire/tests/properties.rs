@@ -1,4 +1,4 @@
-//! For all messages: what is written is read back the same. For all bytes: reading them never panics.
+//! Every message is read back as written, and no bytes make the reader panic.
 #![allow(missing_docs)]
 
 use bson::{Bson, Document, RawDocumentBuf};
@@ -16,7 +16,7 @@ fn value() -> impl Strategy<Value = Bson> {
         any::<i32>().prop_map(Bson::Int32),
         any::<i64>().prop_map(Bson::Int64),
         any::<bool>().prop_map(Bson::Boolean),
-        // Not every float: a NaN does not equal itself.
+        // Without NaN, which does not equal itself.
         (-1e300..1e300).prop_map(Bson::Double),
         ".{0,20}".prop_map(Bson::String),
         any::<i64>().prop_map(|ms| Bson::DateTime(bson::DateTime::from_millis(ms))),
@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn what_is_written_is_read_back(message in message(), request_id: i32, response_to: i32) {
+    fn encoded_messages_round_trip(message in message(), request_id: i32, response_to: i32) {
         let mut bytes = Vec::new();
         let length = message.encode(request_id, response_to, &mut bytes).unwrap();
         prop_assert_eq!(frame(&bytes, MAX), Ok(Framing::Complete { length }));
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_compressed_is_read_back(message in op_msg(), with in compressor(), request_id: i32) {
+    fn compressed_messages_round_trip(message in op_msg(), with in compressor(), request_id: i32) {
         let mut plain = Vec::new();
         message.encode(request_id, 1, &mut plain).unwrap();
         let mut bytes = Vec::new();
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn random_payloads_under_a_good_header_never_panic(
+    fn random_payloads_after_a_valid_header_never_panic(
         op_code in prop_oneof![Just(1), Just(2004), Just(2012), Just(2013)],
         payload in vec(prop_oneof![Just(0_u8), 0..20_u8, any::<u8>()], 0..100),
     ) {
@@ -164,14 +164,14 @@ proptest! {
     }
 
     #[test]
-    fn what_validates_can_be_walked(document in document(), changes in vec(any::<(usize, u8)>(), 0..4)) {
+    fn validated_documents_can_be_walked(document in document(), changes in vec(any::<(usize, u8)>(), 0..4)) {
         let mut bytes = document.as_bytes().to_vec();
         for (position, change) in changes {
             let position = position % bytes.len();
             bytes[position] = change;
         }
         if validate_document(&bytes).is_ok() {
-            // The walk may meet values that make no sense, but never the end of the bytes.
+            // The walk can meet invalid values, but never the end of the bytes.
             let raw = RawDocumentBuf::from_bytes(bytes).unwrap();
             let _ = Document::try_from(raw.as_ref());
         }

@@ -1,4 +1,4 @@
-//! What the writers refuse, and that a refusal leaves the send buffer as it was.
+//! Errors of the writers, and that they leave the send buffer unchanged.
 #![allow(missing_docs)]
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc, spec::ElementType};
@@ -18,7 +18,7 @@ fn body_of(message: &[u8]) -> RawDocumentBuf {
 
 // pitfall 41
 #[test]
-fn a_nul_in_a_key_is_an_error_and_leaves_the_body_as_it_was() {
+fn nul_in_a_key_is_an_error_and_leaves_the_body_unchanged() {
     let mut buffer = Vec::new();
     let mut message = MessageWriter::request(&mut buffer, 1, MsgFlags::empty());
     let mut body = message.body();
@@ -42,22 +42,22 @@ fn a_nul_in_a_key_is_an_error_and_leaves_the_body_as_it_was() {
 
 // pitfall 41
 #[test]
-fn a_nul_in_an_identifier_or_a_namespace_is_an_error_and_nothing_is_written() {
+fn nul_in_identifier_or_namespace_leaves_the_buffer_unchanged() {
     let mut buffer = BEFORE.to_vec();
     let message = MessageWriter::request(&mut buffer, 1, MsgFlags::empty());
-    let refused = message.start_sequence("docu\0ments").unwrap_err();
-    assert!(matches!(refused, WireError::NulInString { position: 4, .. }));
+    let error = message.start_sequence("docu\0ments").unwrap_err();
+    assert!(matches!(error, WireError::NulInString { position: 4, .. }));
     assert_eq!(buffer, BEFORE);
 
     let mut query = OpQuery::hello(DocumentBytes::try_from(rawdoc! { "hello": 1 }).unwrap());
     query.namespace = "admin\0.$cmd".to_owned();
-    let refused = query.encode(1, &mut buffer).unwrap_err();
-    assert_eq!(refused, WireError::NulInString { what: "the namespace", position: 5 });
+    let error = query.encode(1, &mut buffer).unwrap_err();
+    assert_eq!(error, WireError::NulInString { what: "the namespace", position: 5 });
     assert_eq!(buffer, BEFORE);
 }
 
 #[test]
-fn a_message_that_is_not_finished_leaves_the_buffer_as_it_was() {
+fn unfinished_message_leaves_the_buffer_unchanged() {
     let mut buffer = BEFORE.to_vec();
     let mut message = MessageWriter::request(&mut buffer, 1, MsgFlags::empty());
     message.body().append_i32("ping", 1).unwrap();
@@ -67,13 +67,13 @@ fn a_message_that_is_not_finished_leaves_the_buffer_as_it_was() {
     let message = MessageWriter::request(&mut buffer, 1, MsgFlags::empty());
     let mut sequence = message.start_sequence("documents").unwrap();
     sequence.push(rawdoc! { "_id": 1 });
-    let refused = sequence.start_sequence("documents").unwrap_err();
-    assert_eq!(refused, WireError::DuplicateSequence { identifier: "documents".to_owned() });
+    let error = sequence.start_sequence("documents").unwrap_err();
+    assert_eq!(error, WireError::DuplicateSequence { identifier: "documents".to_owned() });
     assert_eq!(buffer, BEFORE);
 }
 
 #[test]
-fn messages_stand_one_after_another_in_one_buffer() {
+fn several_messages_fit_into_one_buffer() {
     let mut buffer = Vec::new();
     let mut ends = Vec::new();
     for number in 0..3 {
@@ -92,7 +92,7 @@ fn messages_stand_one_after_another_in_one_buffer() {
 }
 
 #[test]
-fn every_kind_of_element_can_be_written_in_place() {
+fn every_element_type_is_written_in_place() {
     let mut buffer = Vec::new();
     let mut message = MessageWriter::reply(&mut buffer, 1, 2, MsgFlags::empty());
     let prepared = rawdoc! { "find": "c", "filter": { "x": 1 } };
@@ -131,7 +131,7 @@ fn every_kind_of_element_can_be_written_in_place() {
 }
 
 #[test]
-fn documents_are_slices_of_the_message_they_came_in() {
+fn decoded_documents_share_the_message_memory() {
     let mut buffer = Vec::new();
     let documents = DocumentRun::copy_from([rawdoc! { "_id": 1 }]).unwrap();
     let body = rawdoc! { "cursor": { "firstBatch": [{ "_id": 7 }] } };
@@ -155,7 +155,7 @@ fn documents_are_slices_of_the_message_they_came_in() {
 }
 
 #[test]
-fn encoded_documents_must_add_up() {
+fn lengths_of_encoded_documents_must_add_up() {
     let mut buffer = Vec::new();
     let message = MessageWriter::request(&mut buffer, 1, MsgFlags::empty());
     let mut sequence = message.start_sequence("documents").unwrap();
@@ -169,7 +169,7 @@ fn encoded_documents_must_add_up() {
 }
 
 #[test]
-fn documents_may_follow_a_message_that_announces_them() {
+fn last_documents_may_follow_the_buffer() {
     let documents = [rawdoc! { "_id": 1 }, rawdoc! { "_id": 2, "text": "some" }];
     let start = |buffer: &mut Vec<u8>| {
         let mut message = MessageWriter::request(buffer, 7, MsgFlags::empty());
@@ -193,15 +193,15 @@ fn documents_may_follow_a_message_that_announces_them() {
 }
 
 #[test]
-fn what_cannot_be_announced_is_an_error_and_nothing_is_written() {
+fn unannounceable_documents_leave_the_buffer_unchanged() {
     let mut buffer = BEFORE.to_vec();
     let announce = |buffer: &mut Vec<u8>, flags, to_follow| {
         let message = MessageWriter::request(buffer, 1, flags);
         message.start_sequence("documents").unwrap().finish_before(to_follow).unwrap_err()
     };
-    let refused = announce(&mut buffer, MsgFlags::CHECKSUM_PRESENT, 5);
-    assert_eq!(refused, WireError::ChecksumOfUnseen);
-    let refused = announce(&mut buffer, MsgFlags::empty(), i32::MAX as usize);
-    assert!(matches!(refused, WireError::TooLongToWrite { .. }), "{refused}");
+    let error = announce(&mut buffer, MsgFlags::CHECKSUM_PRESENT, 5);
+    assert_eq!(error, WireError::ChecksumOfPartialMessage);
+    let error = announce(&mut buffer, MsgFlags::empty(), i32::MAX as usize);
+    assert!(matches!(error, WireError::TooLongToWrite { .. }), "{error}");
     assert_eq!(buffer, BEFORE);
 }

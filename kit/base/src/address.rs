@@ -44,8 +44,8 @@ impl ReservedAddress {
 
 /// Listening socket that stops listening when it is dropped.
 ///
-/// Closing is not enough: while this process starts another one, the child has copies of all sockets for
-/// a moment. The kernel would still accept connections, and the address would stay in use.
+/// Closing is not enough: while this process starts another one, the child has copies of all sockets
+/// for a moment. The kernel would still accept connections, and the address would stay in use.
 #[derive(Debug)]
 pub struct Listener(Option<tokio::net::TcpListener>);
 

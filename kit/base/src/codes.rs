@@ -14,7 +14,7 @@ pub struct ErrorContext {
 }
 
 /// Error codes: number, name, and `true` if the retryable writes specification lists the code.
-const KNOWN: [(i32, &str, bool); 30] = [
+const ERROR_CODES: [(i32, &str, bool); 39] = [
     (1, "InternalError", false),
     (6, "HostUnreachable", true),
     (7, "HostNotFound", true),
@@ -22,20 +22,29 @@ const KNOWN: [(i32, &str, bool); 30] = [
     (11, "UserNotFound", false),
     (13, "Unauthorized", false),
     (18, "AuthenticationFailed", false),
+    (20, "IllegalOperation", false),
     (24, "LockTimeout", false),
+    (26, "NamespaceNotFound", false),
     (43, "CursorNotFound", false),
     (50, "MaxTimeMSExpired", false),
+    (59, "CommandNotFound", false),
     (64, "WriteConcernTimeout", false),
+    (79, "UnknownReplWriteConcern", false),
     (89, "NetworkTimeout", true),
     (91, "ShutdownInProgress", true),
     (100, "UnsatisfiableWriteConcern", false),
     (112, "WriteConflict", false),
     (134, "ReadConcernMajorityNotAvailableYet", false),
     (189, "PrimarySteppedDown", true),
+    (217, "IncompleteTransactionHistory", false),
+    (225, "TransactionTooOld", false),
+    (244, "TransactionAborted", false),
     (246, "SnapshotUnavailable", false),
     (251, "NoSuchTransaction", false),
     (262, "ExceededTimeLimit", true),
     (267, "PreparedTransactionInProgress", false),
+    (286, "ChangeStreamHistoryLost", false),
+    (391, "ReauthenticationRequired", false),
     (449, "RateLimitExceeded", false),
     (462, "IngressRequestRateLimitExceeded", false),
     (9001, "SocketException", true),
@@ -50,13 +59,21 @@ const KNOWN: [(i32, &str, bool); 30] = [
 /// Returns the name of an error code.
 #[must_use]
 pub fn name_of(code: i32) -> Option<&'static str> {
-    KNOWN.iter().find(|(known, ..)| *known == code).map(|(_, name, _)| *name)
+    ERROR_CODES.iter().find(|(known, ..)| *known == code).map(|(_, name, _)| *name)
 }
 
 /// Returns `true` for "not primary" errors. Servers add their `topologyVersion` to them.
 #[must_use]
 pub fn is_not_primary(code: i32) -> bool {
     matches!(code, 189 | 10058 | 10107 | 11602 | 13435 | 13436)
+}
+
+/// Returns `true` for state change errors: "not primary" errors of current servers, and those of a server that
+/// shuts down.
+#[must_use]
+pub fn is_state_change(code: i32) -> bool {
+    // Current servers do not send 10058.
+    matches!(code, 91 | 11600) || is_not_primary(code) && code != 10058
 }
 
 /// Returns `true` if the retryable writes specification lists the code. A retryable write, commit
@@ -66,7 +83,7 @@ pub fn is_not_primary(code: i32) -> bool {
 /// reads do not get the label.
 #[must_use]
 pub fn is_retryable_write(code: i32) -> bool {
-    KNOWN.iter().any(|(known, _, retryable)| *known == code && *retryable)
+    ERROR_CODES.iter().any(|(known, _, retryable)| *known == code && *retryable)
 }
 
 /// Returns `true` if a change stream can resume after the error. The list is that of the change
@@ -168,6 +185,7 @@ mod tests {
             codes
         };
         assert_eq!(of(&is_retryable_write), RETRYABLE_WRITES);
+        assert_eq!(of(&is_state_change), [91, 189, 10107, 11600, 11602, 13435, 13436]);
         assert_eq!(of(&is_resumable), with(&[63, 133, 150, 234, 13388]));
         let of_commits = [24, 112, 150, 239, 246, 249, 250, 251, 267, 13388];
         assert_eq!(of(&|code| is_transient_in_transaction(code, true)), of_commits);

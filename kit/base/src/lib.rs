@@ -5,9 +5,9 @@
 //!
 //! - [`message`]: whole messages on a socket, requests and replies.
 //! - [`codes`]: server error codes, their names and their labels.
-//! - [`number`]: numbers in commands, whatever BSON type a driver sends.
+//! - [`number`]: numbers in commands, of any BSON type.
 //! - [`address`]: addresses that stay reserved while a server is down.
-//! - [`runtime`]: the runtime or thread that runs a server's tasks.
+//! - [`runtime`]: runtime or thread of a server's tasks.
 //! - [`rng`]: random numbers from a seed.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 

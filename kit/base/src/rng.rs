@@ -28,6 +28,11 @@ impl Rng {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// Returns a random number below `bound`, or 0 if `bound` is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next_u64() % bound.max(1)
+    }
+
     /// Returns a random byte.
     pub fn byte(&mut self) -> u8 {
         self.next_u64().to_be_bytes()[0]

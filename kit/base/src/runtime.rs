@@ -1,4 +1,4 @@
-//! Runtime of a server's tasks: that of the test, or a thread of its own.
+//! Runtime of a server's tasks: the test's runtime, or a separate thread.
 
 use std::{sync::Arc, thread};
 

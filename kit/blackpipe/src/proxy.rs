@@ -24,7 +24,9 @@
 //!
 //! # Rules from files and commands
 //!
-//! [`parse_rules`] and [`read_rules`] read rules from TOML. Clients in any language can add and remove rules with the command `blackPipe` or with `configureFailPoint: "failCommand"`. The proxy replies to both itself:
+//! [`parse_rules`] and [`read_rules`] read rules from TOML. Clients in any language can add and
+//! remove rules with the command `blackPipe` or with `configureFailPoint: "failCommand"`. The proxy
+//! replies to both itself:
 //!
 //! ```text
 //! db.adminCommand({ blackPipe: 1, add: { command: "insert", times: 1, then: "loseReply" } })

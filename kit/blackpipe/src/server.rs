@@ -240,22 +240,24 @@ impl Server {
 
     /// Appends a group of expected requests that may arrive in any order.
     pub fn expect_in_any_order(&self, exchanges: impl IntoIterator<Item = impl Into<Exchange>>) {
-        self.inner.script.expect(exchanges.into_iter().map(|it| self.here(it.into())));
+        self.inner
+            .script
+            .expect(exchanges.into_iter().map(|it| self.restrict_to_this_server(it.into())));
     }
 
     /// Defines the response to requests that the script does not expect next. Later definitions
     /// take precedence.
     pub fn whenever(&self, exchange: impl Into<Exchange>) {
-        self.inner.script.whenever(self.here(exchange.into()));
+        self.inner.script.whenever(self.restrict_to_this_server(exchange.into()));
     }
 
     /// Appends an expected request whose response the test decides when it arrives.
     pub fn receives(&self, expected: ExpectedRequest) -> PendingRequest {
-        receives(&self.inner.script, self.here(expected.into()).expected)
+        receives(&self.inner.script, self.restrict_to_this_server(expected.into()).expected)
     }
 
     /// Restricts an exchange to this server if it belongs to a deployment.
-    fn here(&self, exchange: Exchange) -> Exchange {
+    fn restrict_to_this_server(&self, exchange: Exchange) -> Exchange {
         match self.checks_script {
             true => exchange,
             false => exchange.at(self.inner.member),

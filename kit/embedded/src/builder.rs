@@ -96,7 +96,7 @@ pub struct Builder {
 enum DeploymentKind {
     Standalone,
     ReplicaSet { name: String, members: usize },
-    ShardedCollection { shards: Vec<String>, members: usize, mongos_count: usize },
+    Sharded { shards: Vec<String>, members: usize, mongos_count: usize },
 }
 
 impl Builder {
@@ -129,7 +129,7 @@ impl Builder {
 
     pub(super) fn sharded(shards: &[&str]) -> Self {
         let shards = shards.iter().map(|name| (*name).to_owned()).collect();
-        Self::new(DeploymentKind::ShardedCollection { shards, members: 3, mongos_count: 1 })
+        Self::new(DeploymentKind::Sharded { shards, members: 3, mongos_count: 1 })
     }
 
     /// Sets the server version that the deployment emulates: `4.2`, `4.4`, `5.0`, `6.0`, `7.0`,
@@ -169,7 +169,7 @@ impl Builder {
 
     /// Sets the number of mongos of a sharded cluster. Defaults to 1.
     pub fn mongos_count(mut self, count: usize) -> Self {
-        if let DeploymentKind::ShardedCollection { mongos_count, .. } = &mut self.kind {
+        if let DeploymentKind::Sharded { mongos_count, .. } = &mut self.kind {
             *mongos_count = count;
         }
         self
@@ -177,7 +177,7 @@ impl Builder {
 
     /// Sets the number of members of each shard. Defaults to 3.
     pub fn members_per_shard(mut self, count: usize) -> Self {
-        if let DeploymentKind::ShardedCollection { members, .. } = &mut self.kind {
+        if let DeploymentKind::Sharded { members, .. } = &mut self.kind {
             *members = count;
         }
         self
@@ -280,17 +280,17 @@ impl Builder {
 
     /// Starts the deployment.
     ///
-    /// # Errors
-    ///
-    /// Returns a [`StartError`] if the configuration is invalid or a server cannot listen on its
-    /// address.
-    ///
     /// ```
     /// use steadfast_embedded::{Deployment, StartError};
     ///
     /// let error = Deployment::standalone().version("3.6").try_start().unwrap_err();
     /// assert!(matches!(error, StartError::UnknownVersion(_)));
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if the configuration is invalid or a server cannot listen on its
+    /// address.
     pub fn try_start(self) -> Result<Deployment, StartError> {
         let (version, max_wire_version) = self.known_version()?;
         let runtime = TaskRuntime::find(self.is_in_thread);
@@ -305,10 +305,10 @@ impl Builder {
                 let (set, members) = starter.set(Some(name), *members, false)?;
                 (members, vec![set], Vec::new(), format!("replicaSet={}", escaped(name)))
             }
-            DeploymentKind::ShardedCollection { shards, members, mongos_count } => {
-                let (mongos_count, shards) = starter.cluster(shards, *members, *mongos_count)?;
+            DeploymentKind::Sharded { shards, members, mongos_count } => {
+                let (mongos, shards) = starter.cluster(shards, *members, *mongos_count)?;
                 let options = if self.is_load_balanced { "loadBalanced=true" } else { "" };
-                (mongos_count, Vec::new(), shards, options.to_owned())
+                (mongos, Vec::new(), shards, options.to_owned())
             }
         };
         let login = self.users.into_iter().next();

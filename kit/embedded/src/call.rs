@@ -82,21 +82,22 @@ impl Call {
 
 /// Reads `maxTimeMS`: a whole number in the range of an int. 0 means no limit.
 fn max_time(body: &Document) -> Result<Option<Duration>, Fault> {
-    let out_of_range =
-        |value: &dyn std::fmt::Display| bad(format!("{value} value for maxTimeMS is out of range"));
+    let out_of_range = |value: &dyn std::fmt::Display| {
+        bad_value(format!("{value} value for maxTimeMS is out of range"))
+    };
     let milliseconds = match body.get("maxTimeMS") {
         None | Some(Bson::Null) => return Ok(None),
         Some(Bson::Int32(value)) => i64::from(*value),
         Some(Bson::Int64(value)) => *value,
         Some(Bson::Double(value)) if value.fract() != 0.0 || !value.is_finite() => {
-            return Err(bad("maxTimeMS has non-integral value"));
+            return Err(bad_value("maxTimeMS has non-integral value"));
         }
         Some(Bson::Double(value)) => {
             #[expect(clippy::cast_possible_truncation)] // saturates, and is then out of range
             let whole = *value as i64;
             whole
         }
-        Some(_) => return Err(bad("maxTimeMS must be a number")),
+        Some(_) => return Err(bad_value("maxTimeMS must be a number")),
     };
     let fitting = i32::try_from(milliseconds).map_err(|_| out_of_range(&milliseconds))?;
     let fitting = u64::try_from(fitting).map_err(|_| out_of_range(&milliseconds))?;
@@ -120,12 +121,12 @@ fn secondary_ok(body: &Document) -> Result<bool, Fault> {
                 Ok(tags)
                     if tags.iter().any(|set| set.as_document().is_none_or(|it| !it.is_empty())) =>
                 {
-                    Err(bad("Only empty tags are allowed with primary read preference"))
+                    Err(bad_value("Only empty tags are allowed with primary read preference"))
                 }
                 _ => Ok(false),
             },
             "primaryPreferred" | "secondary" | "secondaryPreferred" | "nearest" => Ok(true),
-            other => Err(bad(format!(
+            other => Err(bad_value(format!(
                 "Could not parse $readPreference mode '{other}'. Only the modes 'primary', \
                  'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are \
                  supported. :: caused by :: Enumeration value '{other}' for field 'mode' is not a \
@@ -195,6 +196,6 @@ pub(crate) fn api_strict(body: &Document) -> Result<bool, Fault> {
     }
 }
 
-fn bad(message: impl Into<String>) -> Fault {
+fn bad_value(message: impl Into<String>) -> Fault {
     Fault::bad_value(message)
 }

@@ -34,12 +34,12 @@ pub(crate) enum Change {
     /// Drops a database and its views. Its collections have been dropped before.
     DropDatabase { database: String },
     /// No-op entry (`op: "n"`): the first entry of a new primary, `appendOplogNote`.
-    Note(Document),
+    Noop(Document),
 }
 
 impl Change {
     /// Namespace of the change and the `_id` of its document, if it has one.
-    pub(crate) fn touched(&self) -> Option<(&Namespace, Option<&Bson>)> {
+    pub(crate) fn target(&self) -> Option<(&Namespace, Option<&Bson>)> {
         match self {
             Self::Insert { namespace, document } | Self::Replace { namespace, document, .. } => {
                 Some((namespace, document.get("_id")))
@@ -52,7 +52,7 @@ impl Change {
             | Self::ModifyIndex { namespace, .. }
             | Self::DropIndex { namespace, .. } => Some((namespace, None)),
             Self::RenameCollection { from, .. } => Some((from, None)),
-            Self::DropDatabase { .. } | Self::Note(_) => None,
+            Self::DropDatabase { .. } | Self::Noop(_) => None,
         }
     }
 
@@ -60,7 +60,7 @@ impl Change {
     pub(crate) fn database(&self) -> Option<&str> {
         match self {
             Self::DropDatabase { database } => Some(database),
-            _ => self.touched().map(|(namespace, _)| namespace.database.as_str()),
+            _ => self.target().map(|(namespace, _)| namespace.database.as_str()),
         }
     }
 }
@@ -134,7 +134,7 @@ pub(crate) trait ChangeWriter {
     /// Applies one change, or fails without effect, for example with a duplicate key. For a
     /// retryable write the statement is recorded together with the change. Otherwise `statement` is
     /// ignored.
-    fn make(&mut self, change: Change, statement: Option<Statement>) -> Result<(), Fault>;
+    fn apply_change(&mut self, change: Change, statement: Option<Statement>) -> Result<(), Fault>;
 
     /// Recorded result of a statement of this retryable write, if it was executed before.
     fn recorded(&self, statement: i32) -> Option<Document>;

@@ -117,7 +117,7 @@ pub(crate) struct Command {
     /// `true` if `txnNumber` makes it a retryable write.
     pub(crate) retryable: bool,
     /// `true` if any member runs it in any state.
-    pub(crate) anywhere: bool,
+    pub(crate) on_any_member: bool,
     /// `true` if it is part of the stable API, version 1.
     pub(crate) stable: bool,
 }
@@ -125,7 +125,14 @@ pub(crate) struct Command {
 impl Command {
     /// A command with all flags `false`.
     const fn new(name: &'static str, run: fn(&Document) -> Handler) -> Self {
-        Self { name, run, in_transactions: false, retryable: false, anywhere: false, stable: false }
+        Self {
+            name,
+            run,
+            in_transactions: false,
+            retryable: false,
+            on_any_member: false,
+            stable: false,
+        }
     }
 
     /// Allows it in transactions.
@@ -139,8 +146,8 @@ impl Command {
     }
 
     /// Lets any member run it in any state.
-    const fn anywhere(self) -> Self {
-        Self { anywhere: true, ..self }
+    const fn on_any_member(self) -> Self {
+        Self { on_any_member: true, ..self }
     }
 
     /// Adds it to the stable API.
@@ -183,8 +190,8 @@ const COMMANDS: &[Command] = &[
     Command::new("distinct", |_| Handler::Read(distinct::distinct)).in_transactions(),
     Command::new("explain", |_| Handler::Read(explain::explain)).stable(),
     Command::new("find", |_| Handler::Read(find::find)).in_transactions().stable(),
-    Command::new("getMore", |_| Handler::Read(get_more::get_more)).in_transactions().anywhere().stable(),
-    Command::new("killCursors", |_| Handler::Read(get_more::kill_cursors)).in_transactions().anywhere().stable(),
+    Command::new("getMore", |_| Handler::Read(get_more::get_more)).in_transactions().on_any_member().stable(),
+    Command::new("killCursors", |_| Handler::Read(get_more::kill_cursors)).in_transactions().on_any_member().stable(),
     Command::new("mapReduce", |_| Handler::Read(info::unsupported)),
     Command::new("mapreduce", |_| Handler::Read(info::unsupported)),
 
@@ -197,7 +204,7 @@ const COMMANDS: &[Command] = &[
     Command::new("create", |_| Handler::Write(collections::create)).in_transactions().stable(),
     Command::new("createIndexes", |_| Handler::Write(indexes::create)).in_transactions().stable(),
     Command::new("dataSize", |_| Handler::Read(statistics::data_size)),
-    Command::new("dbHash", |_| Handler::Read(statistics::hash)).anywhere(),
+    Command::new("dbHash", |_| Handler::Read(statistics::hash)).on_any_member(),
     Command::new("dbStats", |_| Handler::Read(statistics::database)),
     Command::new("deleteIndexes", |_| Handler::Write(indexes::drop)),
     Command::new("drop", |_| Handler::Write(collections::drop)).stable(),
@@ -209,25 +216,25 @@ const COMMANDS: &[Command] = &[
     Command::new("planCacheClear", |_| Handler::Read(info::plan_cache_clear)),
     Command::new("reIndex", |_| Handler::Read(info::unsupported)),
     Command::new("renameCollection", |_| Handler::Write(collections::rename)),
-    Command::new("validate", |_| Handler::Read(statistics::validate)).anywhere(),
+    Command::new("validate", |_| Handler::Read(statistics::validate)).on_any_member(),
 
     // Diagnostics.
-    Command::new("buildInfo", |_| Handler::Read(info::build_info)).anywhere(),
-    Command::new("buildinfo", |_| Handler::Read(info::build_info)).anywhere(),
-    Command::new("currentOp", |_| Handler::Read(info::current_op)).anywhere(),
-    Command::new("fsync", |_| Handler::Read(info::unsupported)).anywhere(),
-    Command::new("getCmdLineOpts", |_| Handler::Read(info::get_cmd_line_opts)).anywhere(),
-    Command::new("getLog", |_| Handler::Read(info::get_log)).anywhere(),
-    Command::new("hostInfo", |_| Handler::Read(info::host_info)).anywhere(),
-    Command::new("killOp", |_| Handler::Read(info::kill_op)).anywhere(),
-    Command::new("listCommands", |_| Handler::Read(info::list_commands)).anywhere(),
-    Command::new("logRotate", |_| Handler::Read(info::unsupported)).anywhere(),
-    Command::new("ping", |_| Handler::Read(info::ping)).anywhere().stable(),
-    Command::new("profile", |_| Handler::Read(info::profile)).anywhere(),
-    Command::new("serverStatus", |_| Handler::Read(info::server_status)).anywhere(),
-    Command::new("testVersion2", |_| Handler::Read(info::test_version)).anywhere(),
-    Command::new("testVersions1And2", |_| Handler::Read(info::test_version)).anywhere().stable(),
-    Command::new("top", |_| Handler::Read(info::unsupported)).anywhere(),
+    Command::new("buildInfo", |_| Handler::Read(info::build_info)).on_any_member(),
+    Command::new("buildinfo", |_| Handler::Read(info::build_info)).on_any_member(),
+    Command::new("currentOp", |_| Handler::Read(info::current_op)).on_any_member(),
+    Command::new("fsync", |_| Handler::Read(info::unsupported)).on_any_member(),
+    Command::new("getCmdLineOpts", |_| Handler::Read(info::get_cmd_line_opts)).on_any_member(),
+    Command::new("getLog", |_| Handler::Read(info::get_log)).on_any_member(),
+    Command::new("hostInfo", |_| Handler::Read(info::host_info)).on_any_member(),
+    Command::new("killOp", |_| Handler::Read(info::kill_op)).on_any_member(),
+    Command::new("listCommands", |_| Handler::Read(info::list_commands)).on_any_member(),
+    Command::new("logRotate", |_| Handler::Read(info::unsupported)).on_any_member(),
+    Command::new("ping", |_| Handler::Read(info::ping)).on_any_member().stable(),
+    Command::new("profile", |_| Handler::Read(info::profile)).on_any_member(),
+    Command::new("serverStatus", |_| Handler::Read(info::server_status)).on_any_member(),
+    Command::new("testVersion2", |_| Handler::Read(info::test_version)).on_any_member(),
+    Command::new("testVersions1And2", |_| Handler::Read(info::test_version)).on_any_member().stable(),
+    Command::new("top", |_| Handler::Read(info::unsupported)).on_any_member(),
 ];
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ impl FailPoints {
     }
 
     /// Value of the parameter `failpoint.<name>` of `getParameter`.
-    pub(crate) fn shown(&self, name: &str) -> Option<Document> {
+    pub(crate) fn parameter_value(&self, name: &str) -> Option<Document> {
         let points = self.points();
         let FailPoint { mode, data, entered, .. } = points.get(name)?;
         Some(doc! { "mode": mode.number(), "data": data.clone(), "timesEntered": *entered })

@@ -207,10 +207,6 @@ impl Faults {
     /// Configures a fail point of a server, as the command does: `{ configureFailPoint:
     /// "failCommand", mode: …, data: … }`.
     ///
-    /// # Errors
-    ///
-    /// Returns an error if the server rejects the command.
-    ///
     /// ```
     /// use steadfast_embedded::Deployment;
     /// use bson::doc;
@@ -223,6 +219,10 @@ impl Faults {
     /// };
     /// server.faults().configure_fail_point(0, next_insert).unwrap();
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server rejects the command.
     pub fn configure_fail_point(
         &self,
         member: usize,

@@ -49,21 +49,21 @@ impl Host {
     }
 
     /// Returns `true` for commands that open or continue a change stream.
-    pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
+    pub(crate) fn uses_change_stream(&self, name: &str, body: &Document) -> bool {
         match self {
-            Self::Member(member) => member.node.watches(name, body),
-            Self::Mongos(mongos) => mongos.watches(name, body),
+            Self::Member(member) => member.node.uses_change_stream(name, body),
+            Self::Mongos(mongos) => mongos.uses_change_stream(name, body),
         }
     }
 
     /// Adds `$clusterTime` and `operationTime` where they are missing.
-    pub(crate) fn stamp(&self, reply: &mut Document) {
+    pub(crate) fn add_cluster_times(&self, reply: &mut Document) {
         if reply.contains_key("$clusterTime") {
             return;
         }
         match self {
-            Self::Member(member) => member.node.stamp(reply),
-            Self::Mongos(mongos) => mongos.stamp(reply),
+            Self::Member(member) => member.node.add_cluster_times(reply),
+            Self::Mongos(mongos) => mongos.add_cluster_times(reply),
         }
     }
 
@@ -84,10 +84,10 @@ impl Host {
     }
 
     /// Process state of the server.
-    pub(crate) fn power(&self) -> watch::Receiver<ProcessState> {
+    pub(crate) fn process_state(&self) -> watch::Receiver<ProcessState> {
         match self {
-            Self::Member(member) => member.node.power(),
-            Self::Mongos(mongos) => mongos.power(),
+            Self::Member(member) => member.node.process_state(),
+            Self::Mongos(mongos) => mongos.process_state(),
         }
     }
 
@@ -103,7 +103,7 @@ impl Host {
     pub(crate) fn kill(&self) {
         match self {
             Self::Member(member) => member.set.kill(member.index),
-            Self::Mongos(mongos) => mongos.set_power(ProcessState::Killed),
+            Self::Mongos(mongos) => mongos.set_process_state(ProcessState::Killed),
         }
     }
 
@@ -111,7 +111,7 @@ impl Host {
     pub(crate) fn restart(&self) {
         match self {
             Self::Member(member) => member.set.restart(member.index),
-            Self::Mongos(mongos) => mongos.set_power(ProcessState::Running),
+            Self::Mongos(mongos) => mongos.set_process_state(ProcessState::Running),
         }
     }
 
@@ -119,7 +119,7 @@ impl Host {
     pub(crate) fn freeze(&self) {
         match self {
             Self::Member(member) => member.set.freeze(member.index),
-            Self::Mongos(mongos) => mongos.set_power(ProcessState::Frozen),
+            Self::Mongos(mongos) => mongos.set_process_state(ProcessState::Frozen),
         }
     }
 
@@ -127,7 +127,7 @@ impl Host {
     pub(crate) fn thaw(&self) {
         match self {
             Self::Member(member) => member.set.thaw(member.index),
-            Self::Mongos(mongos) => mongos.set_power(ProcessState::Running),
+            Self::Mongos(mongos) => mongos.set_process_state(ProcessState::Running),
         }
     }
 

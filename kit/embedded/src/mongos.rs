@@ -57,7 +57,7 @@ use super::{
     call::Call,
     command::{self, Handler, ReadContext, ServerInfo},
     cursor::Cursors,
-    node::{ProcessState, check, check_end},
+    node::{ProcessState, check, check_transaction_end},
     oplog::MemberHistory,
     store::Store,
 };
@@ -75,7 +75,7 @@ pub(crate) struct Mongos {
     shard_cursors: Mutex<ShardCursors>,
     streams: Mutex<ChangeStreams>,
     transactions: MongosTransactions,
-    power: watch::Sender<ProcessState>,
+    process_state: watch::Sender<ProcessState>,
     topology: watch::Sender<u64>,
 }
 
@@ -98,7 +98,7 @@ impl Mongos {
             shard_cursors: Mutex::default(),
             streams: Mutex::default(),
             transactions: MongosTransactions::default(),
-            power: watch::Sender::new(ProcessState::Running),
+            process_state: watch::Sender::new(ProcessState::Running),
             topology: watch::Sender::new(0),
         })
     }
@@ -134,7 +134,7 @@ impl Mongos {
 
     /// Returns `true` for commands that open or continue a change stream. Before 4.4 their errors
     /// have no label for resumable errors.
-    pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
+    pub(crate) fn uses_change_stream(&self, name: &str, body: &Document) -> bool {
         let tells = self.server_info.max_wire_version >= 9;
         tells
             && match name {
@@ -152,18 +152,18 @@ impl Mongos {
     }
 
     /// Process state.
-    pub(crate) fn power(&self) -> watch::Receiver<ProcessState> {
-        self.power.subscribe()
+    pub(crate) fn process_state(&self) -> watch::Receiver<ProcessState> {
+        self.process_state.subscribe()
     }
 
     /// Sets the process state. A killed process loses its cursors and open transactions.
-    pub(crate) fn set_power(&self, power: ProcessState) {
-        if power == ProcessState::Killed {
+    pub(crate) fn set_process_state(&self, process_state: ProcessState) {
+        if process_state == ProcessState::Killed {
             locked(&self.cursors).kill_all();
             *locked(&self.shard_cursors) = ShardCursors::default();
             self.transactions.clear(&self.cluster);
         }
-        self.power.send_replace(power);
+        self.process_state.send_replace(process_state);
     }
 
     /// Static facts about the server.
@@ -174,7 +174,7 @@ impl Mongos {
     async fn execute(&self, op: &MongosCommand) -> Result<Document, Fault> {
         let ends = op.ends_transaction();
         if ends {
-            check_end(&op.call)?;
+            check_transaction_end(&op.call)?;
         } else if let Some(command) = command::find(&op.call.name) {
             check(&op.call, command, true)?;
         }
@@ -208,7 +208,7 @@ impl Mongos {
     }
 
     /// Adds `operationTime` and `$clusterTime`.
-    pub(crate) fn stamp(&self, reply: &mut Document) {
+    pub(crate) fn add_cluster_times(&self, reply: &mut Document) {
         reply.insert("$clusterTime", self.cluster.cluster_time());
         reply.insert("operationTime", self.cluster.time());
     }
@@ -217,7 +217,7 @@ impl Mongos {
     fn finish(&self, op: &MongosCommand, outcome: Result<Document, Fault>) -> Document {
         let has_token = op.in_transaction()
             && match &outcome {
-                Ok(_) => self.transactions.note_success(op),
+                Ok(_) => self.transactions.record_success(op),
                 Err(_) => op.ends_transaction() && self.transactions.is_current(op),
             };
         let mut reply = match outcome {
@@ -307,7 +307,7 @@ fn diagnostic_command(op: &MongosCommand) -> Result<Document, Fault> {
         return Err(Fault::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'")));
     };
     match (command.run)(&op.call.body) {
-        Handler::Read(run) if command.anywhere => {
+        Handler::Read(run) if command.on_any_member => {
             let env = op.environment(None)?;
             let reading = ReadContext {
                 call: &op.call,

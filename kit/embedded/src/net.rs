@@ -63,10 +63,10 @@ impl Endpoint {
         };
         let endpoint = Arc::new(Self { address, server, runtime, state: Mutex::new(state) });
         endpoint.accept_connections()?;
-        let mut power = endpoint.server.host.power();
+        let mut process_state = endpoint.server.host.process_state();
         let this = Arc::downgrade(&endpoint);
         let process_watcher = endpoint.runtime.spawn(async move {
-            while power.changed().await.is_ok() {
+            while process_state.changed().await.is_ok() {
                 let Some(endpoint) = this.upgrade() else { return };
                 endpoint.follow_process_state();
             }
@@ -82,8 +82,8 @@ impl Endpoint {
 
     /// Starts or stops listening according to the process state of the server.
     pub(crate) fn follow_process_state(self: &Arc<Self>) {
-        let power = *self.server.host.power().borrow();
-        match power {
+        let process_state = *self.server.host.process_state().borrow();
+        match process_state {
             ProcessState::Running => {
                 // If another program took the address in the meantime, the server stays
                 // unreachable.

@@ -18,7 +18,7 @@ use bson::{Document, oid::ObjectId};
 use steadfast_query::{Code, Environment, Fault};
 use tokio::{sync::watch, time::Instant};
 
-pub(crate) use checks::{check, check_end, not_stable};
+pub(crate) use checks::{check, check_transaction_end, not_stable};
 pub(crate) use read::is_empty;
 
 use super::{
@@ -106,12 +106,12 @@ impl Node {
     /// The future can be dropped at any time. Writes done by then stay. A frozen member replies
     /// after it continues. A killed one cannot be reached.
     pub(crate) async fn run(&self, call: Call) -> Document {
-        self.thawed().await;
+        self.wait_until_thawed().await;
         let process = self.shared.lock().process(self.index);
         let deadline = call.max_time.map(|limit| self.shared.clock.now() + limit);
         let running = RunningCommand { call: &call, process, deadline };
         let outcome = self.execute(&running).await;
-        self.thawed().await;
+        self.wait_until_thawed().await;
         self.finish(&call, outcome)
     }
 
@@ -128,8 +128,8 @@ impl Node {
     }
 
     /// Process state of the member.
-    pub(crate) fn power(&self) -> watch::Receiver<ProcessState> {
-        self.shared.power(self.index)
+    pub(crate) fn process_state(&self) -> watch::Receiver<ProcessState> {
+        self.shared.process_state(self.index)
     }
 
     /// Static facts about the server.
@@ -139,7 +139,7 @@ impl Node {
 
     /// Returns `true` for commands that open or continue a change stream. Before 4.4 their errors
     /// have no label for resumable errors.
-    pub(crate) fn watches(&self, name: &str, body: &Document) -> bool {
+    pub(crate) fn uses_change_stream(&self, name: &str, body: &Document) -> bool {
         let tells = self.server_info.max_wire_version >= 9;
         tells
             && match name {
@@ -173,8 +173,8 @@ impl Node {
     }
 
     /// Lets the primary write a no-op entry if its oplog has no entry of this time or later.
-    pub(crate) fn reach_time(&self, time: OrderedTimestamp) {
-        self.shared.change_if_appended(|state, now| state.reach_time(self.index, time, now));
+    pub(crate) fn advance_oplog_to(&self, time: OrderedTimestamp) {
+        self.shared.change_if_appended(|state, now| state.advance_oplog_to(self.index, time, now));
     }
 
     /// Closes all cursors, because their process has ended.

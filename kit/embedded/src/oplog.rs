@@ -147,7 +147,7 @@ pub(crate) struct PriorState {
 impl OplogEntry {
     /// Returns `true` for entries of a chunk migration. Change streams do not show them.
     pub(crate) fn is_migration(&self) -> bool {
-        matches!(self.changes.first(), Some(Change::Note(note)) if note.contains_key(MIGRATION))
+        matches!(self.changes.first(), Some(Change::Noop(note)) if note.contains_key(MIGRATION))
     }
 
     /// Returns `true` if the entry commits a prepared transaction that snapshots at this time show,
@@ -164,6 +164,6 @@ impl Change {
     /// Marks an entry that change streams do not show: its documents come from another shard, or
     /// another shard's entry shows the same event.
     pub(crate) fn migration(of: &str) -> Self {
-        Self::Note(doc! { "msg": "migrated", "ns": of, MIGRATION: true })
+        Self::Noop(doc! { "msg": "migrated", "ns": of, MIGRATION: true })
     }
 }

@@ -70,7 +70,8 @@ pub(crate) fn set(server: &Server, command: &Document) -> Result<Document, Docum
             }
         }
     }
-    let was = wanted.first().and_then(|(name, _)| shown(server, name)).unwrap_or(Bson::Null);
+    let was =
+        wanted.first().and_then(|(name, _)| parameter_value(server, name)).unwrap_or(Bson::Null);
     for (name, value) in wanted {
         apply(server, name, value).map_err(|fault| fault.to_reply())?;
     }
@@ -146,7 +147,7 @@ pub(crate) fn get(server: &Server, command: &Document) -> Document {
     };
     let mut reply: Document = names
         .into_iter()
-        .filter_map(|name| Some((name.to_owned(), shown(server, name)?)))
+        .filter_map(|name| Some((name.to_owned(), parameter_value(server, name)?)))
         .collect();
     if reply.is_empty() {
         return doc! { "ok": 0.0, "errmsg": "no option found to get" };
@@ -155,9 +156,9 @@ pub(crate) fn get(server: &Server, command: &Document) -> Document {
     reply
 }
 
-fn shown(server: &Server, name: &str) -> Option<Bson> {
+fn parameter_value(server: &Server, name: &str) -> Option<Bson> {
     if let Some(point) = name.strip_prefix("failpoint.") {
-        return server.fail_points.shown(point).map(Bson::Document);
+        return server.fail_points.parameter_value(point).map(Bson::Document);
     }
     let (requests, new_connections) = (server.requests.limit(), server.new_connections.limit());
     Some(match name {

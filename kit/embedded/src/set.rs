@@ -76,7 +76,7 @@ pub(crate) struct SharedSet {
 /// Properties of a member that its connections watch.
 #[derive(Debug)]
 struct MemberSignals {
-    power: watch::Sender<ProcessState>,
+    process_state: watch::Sender<ProcessState>,
     topology: watch::Sender<u64>,
 }
 
@@ -86,9 +86,9 @@ impl SharedSet {
         let state = State::new(config, clock.clone(), clock.now());
         let signals = (0..count)
             .map(|index| {
-                let (topology, power) = state.signals(index);
+                let (topology, process_state) = state.signals(index);
                 MemberSignals {
-                    power: watch::Sender::new(power),
+                    process_state: watch::Sender::new(process_state),
                     topology: watch::Sender::new(topology),
                 }
             })
@@ -130,16 +130,15 @@ impl SharedSet {
     /// Notifies watchers of changes made under a lock from [`lock`](Self::lock).
     pub(crate) fn publish(&self, state: MutexGuard<'_, State>) {
         for (index, signals) in self.signals.iter().enumerate() {
-            let (topology, power) = state.signals(index);
-            set_if_new(&signals.topology, topology);
-            set_if_new(&signals.power, power);
+            let (topology, process_state) = state.signals(index);
+            send_if_changed(&signals.topology, topology);
+            send_if_changed(&signals.process_state, process_state);
         }
         let due = state.next_deadline();
-        self.due.send_if_modified(|match_optimes| {
+        self.due.send_if_modified(|current| {
             // The timer task need not wake to learn of a later time.
-            let earlier = due
-                .is_some_and(|due| match_optimes.is_none_or(|match_optimes| due < match_optimes));
-            *match_optimes = due;
+            let earlier = due.is_some_and(|due| current.is_none_or(|current| due < current));
+            *current = due;
             earlier
         });
         drop(state);
@@ -151,8 +150,8 @@ impl SharedSet {
         self.changed.subscribe()
     }
 
-    pub(crate) fn power(&self, index: usize) -> watch::Receiver<ProcessState> {
-        self.signals[index].power.subscribe()
+    pub(crate) fn process_state(&self, index: usize) -> watch::Receiver<ProcessState> {
+        self.signals[index].process_state.subscribe()
     }
 
     pub(crate) fn topology(&self, index: usize) -> watch::Receiver<u64> {
@@ -160,10 +159,10 @@ impl SharedSet {
     }
 }
 
-fn set_if_new<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
-    sender.send_if_modified(|match_optimes| {
-        let new = *match_optimes != value;
-        *match_optimes = value;
+fn send_if_changed<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
+    sender.send_if_modified(|current| {
+        let new = *current != value;
+        *current = value;
         new
     });
 }

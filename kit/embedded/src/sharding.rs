@@ -35,6 +35,13 @@ impl Deployment {
     /// Chunks of a collection, `database.collection`, in the order of their bounds. Empty for an
     /// unsharded collection.
     ///
+    /// ```
+    /// use steadfast_embedded::Deployment;
+    ///
+    /// let cluster = Deployment::sharded(&["alfa", "bravo"]).start();
+    /// assert!(cluster.chunks("shop.orders").is_empty());
+    /// ```
+    ///
     /// # Panics
     ///
     /// Panics if this is not a sharded cluster.
@@ -45,6 +52,13 @@ impl Deployment {
     }
 
     /// Zone ranges of a collection, in the order of their bounds.
+    ///
+    /// ```
+    /// use steadfast_embedded::Deployment;
+    ///
+    /// let cluster = Deployment::sharded(&["alfa", "bravo"]).start();
+    /// assert!(cluster.zone_ranges("shop.orders").is_empty());
+    /// ```
     ///
     /// # Panics
     ///

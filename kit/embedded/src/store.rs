@@ -170,7 +170,7 @@ impl Store {
                 }
                 Ok(())
             }
-            Change::Note(_) => Ok(()),
+            Change::Noop(_) => Ok(()),
         }
     }
 

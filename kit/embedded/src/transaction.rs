@@ -131,7 +131,7 @@ impl ChangeWriter for InTransaction<'_> {
         Ok(())
     }
 
-    fn make(&mut self, change: Change, _: Option<Statement>) -> Result<(), Fault> {
+    fn apply_change(&mut self, change: Change, _: Option<Statement>) -> Result<(), Fault> {
         if let Change::CreateIndex { namespace, .. } = &change
             && self.transaction.base.collection(namespace).is_some()
         {
@@ -167,7 +167,7 @@ impl MemberState {
                     .any(|open| open.is_prepared() && !open.can_commit_after(change, self))
             }
             // Reserved documents were checked before.
-            Change::Delete { .. } | Change::DropDatabase { .. } | Change::Note(_) => false,
+            Change::Delete { .. } | Change::DropDatabase { .. } | Change::Noop(_) => false,
             Change::ModifyCollection { namespace, .. }
             | Change::DropCollection { namespace }
             | Change::CreateIndex { namespace, .. }

@@ -1,4 +1,4 @@
-//! Inputs of a query besides documents: time, random numbers, variables, collation.
+//! Inputs of a query apart from documents: time, random numbers, variables, collation.
 
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ pub enum Dialect {
     V8_2,
 }
 
-/// Inputs of a query besides documents. Create one for each command.
+/// Inputs of a query apart from documents. Create one for each command.
 #[derive(Debug)]
 pub struct Environment {
     /// `$$NOW`: the same for a whole command.

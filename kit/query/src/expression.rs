@@ -3,7 +3,6 @@
 //! An expression is parsed once and evaluated for many documents. Constant parts are evaluated
 //! while parsing, as in servers, so `{$divide: [1, 0]}` fails without a document.
 
-mod angles;
 mod arithmetic;
 mod array_order;
 mod arrays;
@@ -26,6 +25,7 @@ mod sets;
 pub(crate) mod simple_accumulator;
 mod size_limit;
 mod strings;
+mod trigonometry;
 
 use bson::{Bson, Document};
 

@@ -124,7 +124,7 @@ codes! {
 pub struct Fault {
     /// Error code.
     pub code: Code,
-    /// Message (`errmsg`). Equal to that of servers where applications are known to parse it.
+    /// Message (`errmsg`). Equal to that of servers where applications parse it.
     pub message: String,
     /// Further fields of the reply, such as `keyPattern` and `keyValue`.
     pub details: Document,

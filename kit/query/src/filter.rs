@@ -93,7 +93,7 @@ impl Filter {
     }
 
     /// Returns the values of `_id` that can match, if the filter restricts them to a list.
-    pub fn named_ids(&self) -> Option<&[Bson]> {
+    pub fn id_candidates(&self) -> Option<&[Bson]> {
         let mut named = None;
         self.root.alternatives(&mut |path, values| {
             if path.is("_id") && values.iter().all(|it| self.collation.is_exact_for(it)) {

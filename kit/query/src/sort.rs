@@ -162,7 +162,7 @@ fn arrange<T>(elements: &mut [T], mut order: Vec<usize>) {
 
 fn is_descending(name: &str, direction: &Bson) -> Result<bool, Fault> {
     if let Bson::Document(meta) = direction {
-        return Err(refused_meta(meta));
+        return Err(invalid_meta(meta));
     }
     let Some(number) = Number::of(direction) else {
         return Err(Fault::location(
@@ -180,7 +180,7 @@ fn is_descending(name: &str, direction: &Bson) -> Result<bool, Fault> {
     }
 }
 
-fn refused_meta(meta: &Document) -> Fault {
+fn invalid_meta(meta: &Document) -> Fault {
     let Some(argument) = meta.get("$meta") else {
         let text = "$meta is the only expression supported by $sort right now";
         return Fault::location(17312, text);

@@ -69,7 +69,7 @@ impl UpdateOne {
         if !verdict.is_idempotent() {
             return Err(Error::invalid_argument(format!(
                 "this update_one cannot be sent again safely, it is {verdict}; send it once, with the \
-                 driver's retryable writes (Collection::update_one), or count with patterns::counter, \
+                 driver's retryable writes (Collection::update_one), or count with steadfast_patterns::counter, \
                  or use a transaction"
             )));
         }

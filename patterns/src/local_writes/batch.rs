@@ -72,7 +72,7 @@ async fn write(writer: &Arc<Shared>, mut left: Vec<Entry>, answers: &mut [Option
     }
     let (rejected, mut left): (Vec<_>, Vec<_>) =
         left.into_iter().partition(|entry| fault::is_rejected_by_all(&entry.failed));
-    writer.refused(rejected.len());
+    writer.count_rejected(rejected.len());
     for Entry { place, failed, .. } in rejected {
         answers[place] = Some(Err(LocalWriteError::Rejected { attempts: failed }));
     }
@@ -184,8 +184,8 @@ fn sort_out(
     if let Some(failed) = switched.first() {
         log::switched(failed, name, switched.len());
     }
-    writer.refused(refused);
-    writer.rejected(ticket, rejected.into_iter());
+    writer.count_rejected(refused);
+    writer.count_failed(ticket, rejected.into_iter());
     match &cause {
         Some(cause) => writer.failed(ticket, failed.into_iter(), cause),
         // Rejected documents do not show that the datacenter is up: a mongos may have rejected them.

@@ -111,7 +111,7 @@ impl Shared {
     }
 
     /// Counts documents that were rejected because of their content.
-    pub(super) fn refused(&self, documents: usize) {
+    pub(super) fn count_rejected(&self, documents: usize) {
         self.state().metrics.rejected += documents as u64;
     }
 
@@ -127,7 +127,7 @@ impl Shared {
         outcomes: impl Iterator<Item = Outcome>,
         error: &Error,
     ) {
-        self.rejected(ticket, outcomes);
+        self.count_failed(ticket, outcomes);
         let change = {
             let mut state = self.state();
             let change = state.health.failed(ticket, || error.to_string(), now());
@@ -139,7 +139,7 @@ impl Shared {
     }
 
     /// Counts documents that a datacenter did not acknowledge, without marking it down.
-    pub(super) fn rejected(&self, ticket: Ticket, outcomes: impl Iterator<Item = Outcome>) {
+    pub(super) fn count_failed(&self, ticket: Ticket, outcomes: impl Iterator<Item = Outcome>) {
         let mut state = self.state();
         for outcome in outcomes {
             let metrics = state.of(ticket);

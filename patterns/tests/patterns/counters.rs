@@ -88,6 +88,7 @@ async fn ten_thousand_increments_are_counted_once_each_whatever_breaks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_increments_are_counted_once_each_on_real_servers() {
+    testbed::require!(V6_0);
     let (dice, seed) = Dice::seeded(2);
     let servers = Servers::real();
     let failovers = [Failover::StepDown, Failover::Kill];
@@ -100,9 +101,7 @@ async fn ten_thousand_increments_are_counted_once_each_on_real_servers() {
 /// Counters are on both shards, and their chunks move there and back while they are counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn increments_are_counted_once_each_while_their_chunks_migrate() {
-    if !testbed::require(testbed::Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let (dice, seed) = Dice::seeded(3);
     let servers = Servers::sharded();
     let migrations = [Failover::Migration; 4];

@@ -18,6 +18,19 @@ use steadfast::{
 };
 use steadfast_patterns::counter::Counters;
 
+/// Connection strings of this deployment and of the shared one of real servers, unless that is not available.
+pub(crate) fn with_real_servers(uri: String) -> Vec<String> {
+    let real = testbed::found_or_skip(testbed::shared::servers());
+    let real = real.map(|()| testbed::shared::uri().expect("a deployment"));
+    [uri].into_iter().chain(real).collect()
+}
+
+/// Connection string of a real standalone server, unless it is not available.
+fn real_standalone() -> Option<String> {
+    testbed::found_or_skip(testbed::servers(testbed::Version::V6_0))?;
+    Some(testbed::shared::standalone().expect("a server").uri())
+}
+
 /// A collection of its own, its counters, and the commands that were sent for them.
 struct Counting {
     collection: Collection<Document>,

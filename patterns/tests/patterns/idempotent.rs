@@ -15,7 +15,7 @@ use steadfast::{
     bson::{Document, doc},
 };
 use steadfast_embedded::Deployment;
-use testbed::{Mongod, Options, ReplicaSet};
+use testbed::{Mongod, Options, ReplicaSet, Version};
 
 /// A collection behind a proxy, and the servers behind that.
 pub(crate) struct Stage {
@@ -55,21 +55,25 @@ impl Stage {
         vec![Self::embedded(false).await, standalone]
     }
 
-    /// The same, and the same of real servers.
+    /// The same, and the same of real servers, unless these are not available.
     pub(crate) async fn each() -> Vec<Self> {
+        let mut stages = Self::each_embedded().await;
+        let Some(()) = testbed::found_or_skip(testbed::servers(Version::V6_0)) else {
+            return stages;
+        };
         let set = ReplicaSet::start(1, Options::new()).unwrap();
         let standalone = Mongod::standalone(Options::new()).unwrap();
-        let mut stages = Self::each_embedded().await;
         stages.push(Self::before(set.uri(), false, Servers::Set(set)).await);
         let uri = standalone.uri();
         stages.push(Self::before(uri, true, Servers::Standalone(standalone)).await);
         stages
     }
 
-    /// A real replica set, with retryable writes.
-    pub(crate) async fn real() -> Self {
+    /// A real replica set, with retryable writes. `None` if it is not available.
+    pub(crate) async fn real() -> Option<Self> {
+        testbed::found_or_skip(testbed::servers(Version::V6_0))?;
         let real = ReplicaSet::start(1, Options::new()).unwrap();
-        Self::before(real.uri(), true, Servers::Set(real)).await
+        Some(Self::before(real.uri(), true, Servers::Set(real)).await)
     }
 
     async fn before(uri: String, retry_writes: bool, servers: Servers) -> Self {

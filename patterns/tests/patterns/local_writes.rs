@@ -108,6 +108,7 @@ async fn read_during_an_outage(weather: &Weather<Cluster>, load: &Load) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_two_real_replica_sets_no_acknowledged_document_is_lost_and_each_duplicate_was_announced()
  {
+    testbed::require!(V6_0);
     let seed = asked("STEADFAST_SEED", 1);
     let sets = tokio::task::spawn_blocking(Sets::start).await.unwrap();
     tokio::time::timeout(BOUND, on_sets(seed, Arc::new(sets))).await.expect("it ends in time");

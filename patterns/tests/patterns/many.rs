@@ -99,7 +99,7 @@ async fn what_cannot_be_sent_again_is_refused_with_what_to_do_instead() {
         "invalid argument: this update_many cannot be sent again safely, it is not idempotent: $mul of \
          \"price\" multiplies each time that it is carried out; find the documents and write a \
          bulk_write of update_one by _id, which the server recognises when it is sent again, or count \
-         with patterns::counter, or use a transaction"
+         with steadfast_patterns::counter, or use a transaction"
     );
     let upsert = many::update_many(&stage.orders, doc! { "site": "alfa" }, late()).upsert(true);
     let said = upsert.await.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Where what was said of a write and what is in the database contradict each other, in words.
+//! Contradictions between the results of operations and the database, in words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,24 +7,24 @@ use super::{
     judge::Verdict,
 };
 
-/// The name of a transaction that was applied in part.
+/// Name of transactions that were applied in part.
 pub(super) const TORN: &str = "torn";
 
-/// One of them.
+/// A contradiction.
 #[derive(Debug)]
 pub(super) struct Contradiction<'a> {
-    /// As it is counted: `duplicated`, `lost`, `wrongly labelled`, `torn`, `unheard of`.
+    /// Sort: `duplicated`, `lost`, `wrongly labelled`, `torn`, `unheard of`.
     pub(super) what: &'static str,
     pub(super) mark: u64,
     pub(super) operation: u64,
-    /// None, if there was no such operation.
+    /// `None` if there was no such operation.
     pub(super) record: Option<&'a Record>,
-    /// Number of times that the mark is in the database. Of a torn transaction: number of its marks that are.
+    /// Number of times that the mark is in the database. Of a torn transaction: number of its marks there.
     pub(super) found: u64,
 }
 
 impl<'a> Contradiction<'a> {
-    /// The first ones of each sort, at most so many of it.
+    /// Returns the first contradictions, at most `most` of each sort.
     pub(super) fn first(most: usize, account: &'a Account, verdict: &Verdict) -> Vec<Self> {
         let mut marks: Vec<(&'static str, u64)> = Vec::new();
         for (what, all) in verdict.contradictions() {
@@ -50,10 +50,10 @@ impl<'a> Contradiction<'a> {
         marks.into_iter().map(of).collect()
     }
 
-    /// What the application was told.
-    pub(super) fn said(&self) -> String {
+    /// Returns the result that the application got.
+    pub(super) fn result(&self) -> String {
         match self.record.map(|record| &record.answer) {
-            None => "never asked for".to_owned(),
+            None => "never written".to_owned(),
             Some(Answer::Acknowledged) => "acknowledged".to_owned(),
             Some(Answer::Wrong(how)) => format!("acknowledged, but {how}"),
             Some(Answer::Failed(outcome)) => format!("failed, {outcome}"),
@@ -61,8 +61,8 @@ impl<'a> Contradiction<'a> {
         }
     }
 
-    /// State of the database.
-    pub(super) fn there(&self) -> String {
+    /// Returns the state of the database.
+    pub(super) fn found(&self) -> String {
         match self.found {
             found if self.what == TORN => format!("{found} of its {} writes found", Kind::MARKS),
             0 => "not found".to_owned(),
@@ -71,7 +71,7 @@ impl<'a> Contradiction<'a> {
         }
     }
 
-    /// Why attempts of it failed, in their order.
+    /// Returns the errors of failed attempts, in order of time.
     pub(super) fn failures(&self) -> Vec<&str> {
         let failures = self.record.map(|record| record.failures.iter());
         failures.into_iter().flatten().map(|failure| failure.what.as_str()).collect()

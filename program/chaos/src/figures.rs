@@ -1,9 +1,11 @@
-//! What a run comes to in numbers: the timeline, attempts, recoveries, errors.
+//! Figures of a run: the timeline, attempts, recoveries, errors.
 
 mod recovery;
 mod timeline;
 
 use std::{collections::BTreeMap, time::Duration};
+
+use steadfast_report::quantiles::quantile;
 
 pub(super) use self::{
     recovery::Recovery,
@@ -14,58 +16,58 @@ use super::{
     plan::Fault,
 };
 
-/// The numbers of a report.
+/// Figures of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     /// All operations.
     pub(super) all: Operations,
-    /// The same of each kind that there was.
+    /// Operations by kind.
     pub(super) kinds: BTreeMap<Kind, Operations>,
     pub(super) timeline: Timeline,
-    /// Each incident after which the set needed another primary, in their order.
+    /// Failovers in order of time.
     pub(super) recoveries: Vec<Recovery>,
-    /// Each kind of error, the most frequent first.
+    /// Errors by kind, the most frequent first.
     pub(super) errors: Vec<Met>,
-    /// Each fault that happened.
+    /// Faults that happened.
     pub(super) faults: BTreeMap<Fault, Happened>,
 }
 
-/// Operations that ended, and what it took.
+/// Operations that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Operations {
     pub(super) answers: Answers,
-    /// How many operations took so many attempts. None, where no server was found in time.
+    /// Number of operations by number of attempts, which is 0 if no server was selected in time.
     pub(super) by_attempts: BTreeMap<u32, u64>,
-    /// Attempts that failed, be it that another made them good.
+    /// Failed attempts, including those of operations that succeeded later.
     pub(super) failed_attempts: u64,
     pub(super) latency: Latency,
 }
 
 impl Operations {
-    /// How many there are.
+    /// Returns the number of operations.
     pub(super) fn count(&self) -> u64 {
         self.answers.count()
     }
 
-    /// Commands that were sent for them.
+    /// Returns the number of attempts.
     pub(super) fn attempts(&self) -> u64 {
         self.by_attempts.iter().map(|(attempts, count)| u64::from(*attempts) * count).sum()
     }
 
-    /// Those that were sent more than once.
+    /// Returns the number of operations with more than one attempt.
     pub(super) fn retried(&self) -> u64 {
         self.by_attempts.iter().filter(|(attempts, _)| **attempts > 1).map(|(_, count)| count).sum()
     }
 }
 
-/// What the application was told of operations.
+/// Number of operations by the result that the application got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answers {
-    /// That they are done; those with a result that cannot be are among them.
+    /// Succeeded, including those with a wrong result.
     pub(super) acknowledged: u64,
-    /// That they failed, and have certainly written nothing.
+    /// Failed with an error that excludes that they were applied.
     pub(super) not_applied: u64,
-    /// That they failed, and may have written.
+    /// Failed with an error that does not exclude that they were applied.
     pub(super) in_doubt: u64,
 }
 
@@ -88,62 +90,56 @@ impl Answers {
     }
 }
 
-/// How long operations took, with all their attempts, be it that they failed. Zero, if there is none.
+/// Latency of operations with all their attempts, including failed ones. Zero without operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Latency {
     pub(super) p50: Duration,
     pub(super) p90: Duration,
     pub(super) p99: Duration,
-    /// All but one in a thousand took no longer.
     pub(super) p999: Duration,
     pub(super) max: Duration,
 }
 
 impl Latency {
-    /// Of so many, in any order.
+    /// Returns the quantiles of durations in any order.
     fn of(mut took: Vec<Duration>) -> Self {
         took.sort_unstable();
-        let at = |per_mille: usize| {
-            // The nearest rank: the least value that so many are not above.
-            let rank = (took.len() * per_mille).div_ceil(1000);
-            took.get(rank.saturating_sub(1)).copied().unwrap_or_default()
-        };
+        let at = |per_mille| quantile(&took, per_mille).unwrap_or_default();
         Self { p50: at(500), p90: at(900), p99: at(990), p999: at(999), max: at(1000) }
     }
 }
 
-/// A kind of error, and what became of those who met it.
+/// A kind of error, and the outcomes of the operations that had it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Met {
-    /// In the words of [`Failure::what`](super::account::Failure).
+    /// [`Failure::what`](super::account::Failure) of the attempts.
     pub(super) what: String,
-    /// Attempts that failed so.
+    /// Number of attempts.
     pub(super) attempts: u64,
-    /// Operations that met it at least once, by what the application was told of them in the end.
+    /// Operations with at least one such attempt, by their final result.
     pub(super) answers: Answers,
 }
 
-/// How often a fault happened.
+/// Incidents of a kind of fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Happened {
     pub(super) incidents: u64,
-    /// Requests that it has met, where that is known.
+    /// Requests that were hit, if that is recorded.
     pub(super) hits: u64,
-    /// Those among them that the server had executed when the reply was lost.
+    /// Hits after which the server executed the command and the reply was lost.
     pub(super) lost_replies: u64,
-    /// How long, in all.
+    /// Total duration.
     pub(super) lasted: Duration,
 }
 
 impl Figures {
-    /// Whether connections were to break, and none did at the moment that matters: when a write was executed, and
-    /// its reply on the way.
+    /// Returns true if connections were to break, but no reply of an executed write was lost.
     pub(super) fn proves_little(&self, account: &Account) -> bool {
         let cuts = self.faults.get(&Fault::Cuts).copied().unwrap_or_default();
         account.plan.has(Fault::Cuts) && cuts.lost_replies == 0
     }
 
-    /// The figures of a run.
+    /// Returns the figures of a run.
     pub(super) fn of(account: &Account) -> Self {
         Self {
             all: operations(account.records.iter()),
@@ -163,7 +159,7 @@ fn operations<'a>(records: impl Iterator<Item = &'a Record>) -> Operations {
         all.answers.add(&record.answer);
         *all.by_attempts.entry(record.attempts).or_default() += 1;
         all.failed_attempts += record.failures.len() as u64;
-        // How long the caller waited for one that it dropped says nothing of the driver.
+        // The latency of a dropped operation is determined by its caller.
         if record.answer != Answer::Dropped {
             took.push(record.took);
         }
@@ -194,7 +190,7 @@ fn errors(records: &[Record]) -> Vec<Met> {
     }
     let named = |(what, met): (&str, Met)| Met { what: what.to_owned(), ..met };
     let mut errors: Vec<Met> = errors.into_iter().map(named).collect();
-    // Stable: those that are as frequent stay in the order of their names.
+    // Stable: errors with the same frequency stay in order of their names.
     errors.sort_by_key(|met| std::cmp::Reverse(met.attempts));
     errors
 }

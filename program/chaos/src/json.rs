@@ -60,7 +60,7 @@ fn contradictions(account: &Account, verdict: &Verdict) -> Vec<Value> {
             "beganMs": it.record.map(|record| millis(record.began)),
             "attempts": it.record.map(|record| record.attempts),
             "failures": it.failures(),
-            "said": it.said(),
+            "said": it.result(),
             "found": it.found,
         })
     };

@@ -1,4 +1,4 @@
-//! The report as a page: one file that needs nothing else, neither a network nor a script.
+//! The report as an HTML page: one file without scripts that loads nothing.
 
 mod attempts;
 mod errors;
@@ -14,68 +14,73 @@ mod timeline;
 mod verdict;
 mod words;
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
 use crate::{Report, again::again};
-use words::escaped;
 
 const STYLE: &str = include_str!("page/style.css");
+/// Nothing is loaded or run, whatever the error messages of servers contain.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The HTML of a report.
+/// Returns the HTML of a report.
 pub(super) fn page(run: &Report) -> String {
-    let title = escaped(&verdict::title(run));
-    let sections = [
-        verdict::section(run),
-        timeline::section(run),
-        attempts::section(run),
-        recovery::section(run),
-        errors::section(run),
-        kinds::section(run),
-        faults::section(run),
-        repetition(run),
-    ];
-    let sections = sections.concat();
-    // Whatever a server has put into its errors: nothing is fetched, and nothing is run.
-    format!(
-        r#"<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
-<meta name="generator" content="steadfast {version}">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>
-{STYLE}</style>
-</head>
-<body>
-<main>
-{sections}</main>
-</body>
-</html>
-"#,
-        version = env!("CARGO_PKG_VERSION"),
-    )
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="generator" content={ "steadfast " (VERSION) };
+                link rel="icon" href="data:,";
+                title { (verdict::title(run)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { main {
+                (verdict::header(run))
+                (verdict::results(run))
+                (timeline::section(run))
+                (attempts::section(run))
+                (recovery::section(run))
+                (errors::section(run))
+                (kinds::section(run))
+                (faults::section(run))
+                (repetition(run))
+            } }
+        }
+    };
+    page.into_string() + "\n"
 }
 
-/// How to have the run again.
-fn repetition(run: &Report) -> String {
+/// A section of the page. Its heading is its accessible name.
+fn section(id: &str, title: &str, content: &Markup) -> Markup {
+    html! { section aria-labelledby=(id) { h2 id=(id) { (title) } (content) } }
+}
+
+/// The command that repeats the run.
+fn repetition(run: &Report) -> Markup {
     let plan = &run.account.plan;
     let command = again(plan);
-    // A line is broken between options, not within them.
-    let command: Vec<String> = command.split(" --").map(escaped).collect();
-    let command = command.join("</span> <span>--");
-    let seed = plan.seed;
-    format!(
-        r#"<section aria-labelledby="again">
-<h2 id="again">Once more</h2>
-<p>Seed {seed} makes the same operations, and the same faults at the same times. What a server or a network
-does by itself is not repeated.</p>
-<pre tabindex="0" aria-label="The command of this run"><code><span>{command}</span></code></pre>
-<p class="fine">Made by <code>steadfast chaos</code> {version}.</p>
-</section>
-"#,
-        version = env!("CARGO_PKG_VERSION"),
+    section(
+        "again",
+        "Repeat this run",
+        &html! {
+            p {
+                "Seed " (plan.seed) " produces the same operations, and the same faults at the same times. Events \
+                 that servers or networks cause themselves are not repeated."
+            }
+            pre tabindex="0" aria-label="The command of this run" {
+                // Lines are broken between options, not within them.
+                code {
+                    @for (number, option) in command.split(" --").enumerate() {
+                        @if number == 0 { span { (option) } } @else { " " span { "--" (option) } }
+                    }
+                }
+            }
+            p.fine { "Made by " code { "steadfast chaos" } " " (VERSION) "." }
+        },
     )
 }
 

@@ -1,11 +1,13 @@
-//! What came out, for people: the verdict first. In a hundred columns, on a screen.
+//! The report as text for a terminal of a hundred columns: the verdict first.
 
 use std::{fmt::Write, path::Path, time::Duration};
 
 use anstyle::Style;
 use steadfast_report::{
     duration,
-    words::{clock, grouped, plural, rough},
+    quantiles::quantile,
+    table::Table,
+    words::{clock, grouped, plural, rough, wrapped},
 };
 
 use super::{
@@ -13,7 +15,7 @@ use super::{
     account::Account,
     again::again,
     contradiction::Contradiction,
-    figures::{Figures, Happened, Met, Recovery},
+    figures::{Answers, Figures, Happened, Met, Recovery},
     judge::{NOTHING_ACKNOWLEDGED, Verdict},
     plan::{Fault, Plan},
 };
@@ -31,15 +33,15 @@ pub struct Styles {
 }
 
 const WIDE: usize = 100;
-/// Before what is told.
+/// Columns of the labels.
 const LABEL: usize = 12;
 const CONTRADICTIONS: usize = 8;
-/// Of each sort of them.
+/// Contradictions of each sort.
 const EACH: usize = 3;
 const FAILOVERS: usize = 6;
 const ERRORS: usize = 8;
 
-/// All of it.
+/// Returns the summary.
 pub(super) fn text(styles: Styles, report: &Report, page: Option<&Path>) -> String {
     let Report { account, verdict, figures, .. } = report;
     let mut lines = verdict_lines(styles, account, verdict);
@@ -47,19 +49,19 @@ pub(super) fn text(styles: Styles, report: &Report, page: Option<&Path>) -> Stri
         lines.push(NO_REPLY_LOST.to_owned());
     }
     lines.push(String::new());
-    lines.push(told("servers", &format!("{}: {}", account.plan.servers.title(), account.server)));
-    lines.push(told("load", &load(&account.plan)));
-    lines.extend(told_in_full("operations", &operations(&account.plan, verdict), ","));
-    lines.push(told("attempts", &attempts(figures)));
-    lines.push(told("latency", &latency(figures)));
-    lines.extend(told_in_full("faults", &faults(account, figures), ","));
+    lines.push(line("servers", &format!("{}: {}", account.plan.servers.title(), account.server)));
+    lines.push(line("load", &load(&account.plan)));
+    lines.extend(wrapped_line("operations", &operations(&account.plan, verdict), ","));
+    lines.push(line("attempts", &attempts(figures)));
+    lines.push(line("latency", &latency(figures)));
+    lines.extend(wrapped_line("faults", &faults(account, figures), ","));
     lines.extend(failovers(account, figures));
     lines.extend(errors(styles, &figures.errors));
     lines.push(String::new());
     if let Some(page) = page {
-        lines.push(told("report", &page.display().to_string()));
+        lines.push(line("report", &page.display().to_string()));
     }
-    lines.extend(once_more(&account.plan));
+    lines.extend(repetition(&account.plan));
     lines.join("\n")
 }
 
@@ -86,9 +88,9 @@ fn verdict_lines(styles: Styles, account: &Account, verdict: &Verdict) -> Vec<St
     lines
 }
 
-/// The hardest case has not come.
+/// Note on a run without the hardest case.
 const NO_REPLY_LOST: &str =
-    "no reply was lost to a write that was executed: a longer run, or a higher rate, proves more";
+    "no reply of an executed write was lost: a longer run or a higher rate proves more";
 
 fn contradicted(one: &Contradiction<'_>) -> String {
     let Contradiction { what, operation, record, .. } = one;
@@ -99,34 +101,23 @@ fn contradicted(one: &Contradiction<'_>) -> String {
         none if none.is_empty() => String::new(),
         failures => format!("; it met with {}", failures.join(", ")),
     };
-    format!("  {what}: operation {operation}{of}: {}, and {}{why}", one.said(), one.there())
+    format!("  {what}: operation {operation}{of}: {}, and {}{why}", one.result(), one.found())
 }
 
-fn told(label: &str, what: &str) -> String {
-    cut(&format!("{label:LABEL$}{what}"), WIDE)
+/// Returns a labelled line, cut to the width.
+fn line(label: &str, text: &str) -> String {
+    cut(&format!("{label:LABEL$}{text}"), WIDE)
 }
 
-/// The same of what may be long and is to be read in full: broken into lines where there is a gap.
-fn told_in_full(label: &str, words: &[String], gap: &str) -> Vec<String> {
-    let mut lines = vec![format!("{label:LABEL$}")];
-    for (nth, word) in words.iter().enumerate() {
-        let word = if nth + 1 < words.len() { format!("{word}{gap}") } else { word.clone() };
-        let length = |text: &str| text.chars().count();
-        let last = lines.last().map_or(0, |line| length(line));
-        if last > LABEL && last + 1 + length(&word) > WIDE - 2 {
-            lines.push(" ".repeat(LABEL));
-        }
-        if let Some(line) = lines.last_mut() {
-            if length(line) > LABEL {
-                line.push(' ');
-            }
-            line.push_str(&word);
-        }
-    }
-    lines
+/// Returns a labelled list of words that is wrapped instead of cut, with a separator after each word but the last.
+fn wrapped_line(label: &str, words: &[String], separator: &str) -> Vec<String> {
+    let mut words = words.to_vec();
+    words.iter_mut().rev().skip(1).for_each(|word| word.push_str(separator));
+    let (first, rest) = (format!("{label:LABEL$}"), " ".repeat(LABEL));
+    wrapped(words.iter().map(String::as_str), WIDE - 2, &first, &rest)
 }
 
-/// What does not fit is left out; the report and the document of `--json` have it all.
+/// Cuts a line to a width. The page and the JSON document contain the whole text.
 fn cut(line: &str, wide: usize) -> String {
     if line.chars().count() <= wide {
         return line.to_owned();
@@ -212,31 +203,31 @@ fn faults(account: &Account, figures: &Figures) -> Vec<String> {
     if all.is_empty() { vec!["none".to_owned()] } else { all }
 }
 
-/// How long the writes had to wait, and each time if there are few.
+/// Times to recover after failovers: median and maximum, and each time if there are few.
 fn failovers(account: &Account, figures: &Figures) -> Vec<String> {
     let all = &figures.recoveries;
     if all.is_empty() {
-        return vec![told("failovers", "none")];
+        return vec![line("failovers", "none")];
     }
     let mut took: Vec<Duration> = all.iter().filter_map(|recovery| recovery.took).collect();
     took.sort_unstable();
     let never = all.len() - took.len();
-    let mut said = match (took.get(took.len() / 2), took.last()) {
+    let mut text = match (quantile(&took, 500), took.last()) {
         (Some(median), Some(worst)) => {
-            let (median, worst) = (rough(*median), rough(*worst));
+            let (median, worst) = (rough(median), rough(*worst));
             format!("{}: writes went on after {median} at the median, {worst} at worst", all.len())
         }
         _ => format!("{}", all.len()),
     };
     if never > 0 {
-        let _ = write!(said, "; after {never} of them, none went on before the end");
+        let _ = write!(text, "; after {never} of them, none went on before the end");
     }
-    let mut lines = vec![told("failovers", &said)];
+    let mut lines = vec![line("failovers", &text)];
     if all.len() <= FAILOVERS {
         let each = |recovery: &Recovery| {
             let incident = account.incidents.get(recovery.incident)?;
             let took = recovery.took.map_or_else(|| "never".to_owned(), rough);
-            Some(told("", &format!("{:>7}  {took:>7}  {}", clock(incident.began), incident.what)))
+            Some(line("", &format!("{:>7}  {took:>7}  {}", clock(incident.began), incident.what)))
         };
         lines.extend(all.iter().filter_map(each));
     }
@@ -245,39 +236,31 @@ fn failovers(account: &Account, figures: &Figures) -> Vec<String> {
 
 fn errors(styles: Styles, errors: &[Met]) -> Vec<String> {
     if errors.is_empty() {
-        return vec![told("errors", "none")];
+        return vec![line("errors", "none")];
     }
-    let row = |what: &str, cells: [String; 4]| {
-        let [attempts, acknowledged, not_applied, in_doubt] = cells;
-        let what = cut(what, 52);
-        format!("{what:<52}  {attempts:>9}{acknowledged:>14}{not_applied:>13}{in_doubt:>10}")
-    };
-    let titles = ["attempts", "acknowledged", "not applied", "in doubt"].map(str::to_owned);
-    let mut lines = vec![
-        String::new(),
-        in_style(styles.strong, row("errors, and what was said in the end", titles).trim_end()),
-    ];
+    let titles =
+        "errors, and outcomes of their operations|>attempts|>acknowledged|>not applied|>in doubt";
+    let mut table = Table::new(titles);
     for met in errors.iter().take(ERRORS) {
-        let said = &met.answers;
-        let cells = [met.attempts, said.acknowledged, said.not_applied, said.in_doubt].map(grouped);
-        lines.push(row(&met.what, cells));
+        let Answers { acknowledged, not_applied, in_doubt } = met.answers;
+        let counts = [met.attempts, acknowledged, not_applied, in_doubt].map(grouped);
+        table.row([cut(&met.what, 52)].into_iter().chain(counts));
     }
     if errors.len() > ERRORS {
         let rest: u64 = errors[ERRORS..].iter().map(|met| met.attempts).sum();
         let others = format!("{} other kinds", errors.len() - ERRORS);
-        lines.push(
-            row(&others, [grouped(rest), String::new(), String::new(), String::new()])
-                .trim_end()
-                .to_owned(),
-        );
+        table.row([others, grouped(rest), String::new(), String::new(), String::new()]);
     }
+    let mut lines = table.lines();
+    lines[0] = in_style(styles.strong, &lines[0]);
+    lines.insert(0, String::new());
     lines
 }
 
-/// The command that does the same, as a shell reads it.
-fn once_more(plan: &Plan) -> Vec<String> {
+/// The command that repeats the run, as a shell accepts it.
+fn repetition(plan: &Plan) -> Vec<String> {
     let words: Vec<String> = again(plan).split(' ').map(str::to_owned).collect();
-    let mut lines = told_in_full("once more", &words, "");
+    let mut lines = wrapped_line("repeat", &words, "");
     let last = lines.len() - 1;
     lines[..last].iter_mut().for_each(|line| line.push_str(" \\"));
     lines

@@ -28,6 +28,7 @@ use application::{Application, Keys, longest_stop};
 use datacenters::{Datacenters, LAYOUT, NAMES, other};
 use steadfast::Client;
 use steadfast_patterns::zones::{self, Cluster, Layout};
+use steadfast_report::quantiles::quantile;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -145,7 +146,7 @@ fn show(rounds: &[Round]) {
     let line = |name: &str, figure: fn(&Round) -> Duration| {
         let mut times: Vec<Duration> = rounds.iter().map(figure).collect();
         times.sort_unstable();
-        let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
+        let [median, worst] = [500, 1000].map(|it| quantile(&times, it).unwrap_or_default());
         println!("{name:<55} {:>6.2} s {:>6.2} s", median.as_secs_f64(), worst.as_secs_f64());
     };
     line("datacenter lost: its application writes nothing for", |it| it.home_stopped);

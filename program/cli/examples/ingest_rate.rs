@@ -24,6 +24,7 @@ use steadfast::{
     bson::{Bson, Document, doc},
     options::{CollectionOptions, WriteConcern},
 };
+use steadfast_report::quantiles::quantile;
 use testbed::{Mongod, Options, ReplicaSet};
 use tokio::sync::{Mutex, mpsc};
 
@@ -99,7 +100,7 @@ impl Race {
         let mut of_loop = 0.0;
         for (contender, mut rates) in contenders.into_iter().zip(rates) {
             rates.sort_by(f64::total_cmp);
-            let Some(median) = rates.get(rates.len() / 2).copied() else { continue };
+            let Some(median) = quantile(&rates, 500) else { continue };
             let (name, parallel) = match contender {
                 Contender::Loop(parallel) => {
                     of_loop = median;

@@ -1,4 +1,4 @@
-//! The arguments of the program: all its commands, and how their family is shown.
+//! Arguments of the program: its commands, and the help that lists them.
 
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Whether to use colours; `auto`: on a terminal, unless the variable NO_COLOR is set
+    /// Use colours; `auto`: on a terminal, unless the variable NO_COLOR is set
     #[arg(
         long,
         global = true,
@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Manual(manual::Manual),
 }
 
-/// What the commands are for.
+/// Commands by purpose.
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("See it", &["demo", "simulate"]),
     ("Prove it", &["chaos", "doctor"]),
@@ -62,18 +62,18 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Help", &["completions", "manual"]),
 ];
 
-/// What holds for all of them.
+/// Rules of all commands.
 pub(crate) const FAMILY: &str = "\
 Results go to standard output, notes and errors to standard error. With --json a result is a document on a \
-line; its field `error` says what went wrong, or is null. A command that fails before it has a result prints \
+line; its field `error` is the error message, or null. A command that fails before it has a result prints \
 a document with `error` alone. Only wrong arguments leave standard output empty.
 
-Exit status: 0 if all went well, 1 if something failed, was cut short or is not as it should be, 2 if the \
-arguments are wrong.
+Exit status: 0 on success, 1 after an error, an interruption or a negative result, 2 if the arguments are \
+wrong.
 
-Ctrl-C (or SIGTERM) ends a command, which then says what was done.";
+Ctrl-C (or SIGTERM) ends a command, which then prints what it has done.";
 
-/// The definition of all arguments, with the commands in their groups.
+/// Returns the definition of all arguments, with the commands in their groups.
 pub(crate) fn definition() -> clap::Command {
     let definition = Arguments::command();
     let head = *definition.get_styles().get_header();
@@ -84,7 +84,7 @@ pub(crate) fn definition() -> clap::Command {
     definition.help_template(template).override_usage("steadfast <COMMAND> [OPTIONS]")
 }
 
-/// The arguments that the program was started with; what is wrong with them, and help, ends it.
+/// Parses the arguments of the program. Help, and an error message about wrong arguments, end it.
 pub(crate) fn read() -> (Arguments, clap::ArgMatches) {
     let colors = Colors::asked_for(std::env::args_os());
     let matches = definition().color(colors.into()).try_get_matches();
@@ -93,7 +93,7 @@ pub(crate) fn read() -> (Arguments, clap::ArgMatches) {
     (arguments, matches)
 }
 
-/// What is wrong with arguments quotes them, and a connection string that is out of place may have a password.
+/// Removes passwords from an error message, which quotes arguments: a misplaced connection string may contain one.
 fn without_passwords(mut error: clap::Error) -> clap::Error {
     for kind in [ContextKind::InvalidArg, ContextKind::InvalidValue, ContextKind::InvalidSubcommand]
     {
@@ -106,7 +106,7 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// A connection string without user and password, if it has them.
+/// Returns a connection string without its user and password, or `None` if it has neither.
 fn without_password(text: &str) -> Option<String> {
     let (before, rest) = text.split_once("://")?;
     let (_, after) = rest.rsplit_once('@')?;
@@ -118,7 +118,7 @@ fn groups(definition: &clap::Command) -> String {
         (definition.get_styles().get_header(), definition.get_styles().get_literal());
     let mut text = String::new();
     for (title, commands) in GROUPS {
-        // To a string, this does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "\n{head}{title}:{head:#}");
         for command in commands {
             let about = definition.find_subcommand(command).and_then(clap::Command::get_about);
@@ -134,12 +134,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_do_not_contradict_each_other() {
+    fn definition_is_consistent() {
         definition().debug_assert();
     }
 
     #[test]
-    fn a_connection_string_that_is_out_of_place_is_quoted_without_its_password() {
+    fn misplaced_connection_string_is_quoted_without_its_password() {
         for typed in [
             &["steadfast", "doctor", "mongodb://a", "mongodb://app:secret@b"][..],
             &["steadfast", "mongodb://app:secret@b"],
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_its_place_in_the_help() {
+    fn every_command_is_listed_in_the_help() {
         let definition = definition();
         let named: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let there: Vec<_> = definition.get_subcommands().map(clap::Command::get_name).collect();

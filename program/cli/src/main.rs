@@ -19,7 +19,6 @@ mod save;
 mod serve;
 mod simulate;
 mod sweep;
-mod wrap;
 mod zones;
 
 use std::{error::Error, io, process::ExitCode};

@@ -1,4 +1,4 @@
-//! `steadfast manual`: all commands and their options, as the guide `docs/cli.md`.
+//! `steadfast manual`: the guide `docs/cli.md`, from the definitions of all commands.
 
 mod text;
 
@@ -9,7 +9,7 @@ use crate::{arguments, errand::Done, notes, output::Output};
 
 /// Print the manual of all commands, as Markdown
 ///
-/// It is made of the same definitions as the help of each command. The file docs/cli.md is this, printed.
+/// The manual is made from the same definitions as the help. It is the content of docs/cli.md.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Manual {}
@@ -19,23 +19,23 @@ Examples:
   In the repository, after a change of options or help:
   $ cargo run -p steadfast-cli -- manual > docs/cli.md
 
-Exit status: 0 if all went well, 1 if it could not be printed, 2 if the arguments are wrong.";
+Exit status: 0 on success, 1 if the manual could not be printed, 2 if the arguments are wrong.";
 
-/// The variables that the program looks at.
+/// Environment variables of the program.
 const VARIABLES: [(&str, &str); 3] = [
     (
         "STEADFAST_URI",
-        "the connection string, for commands that take --uri and are not given one. Other users of the machine do \
-         not see its password there. Only chaos does not look at it.",
+        "the connection string, for commands without --uri. Other users of the machine cannot read its password \
+         there. Not used by chaos.",
     ),
-    ("NO_COLOR", "if it is set and not empty, there are no colours unless --color asks for them."),
+    ("NO_COLOR", "if it is set and not empty, there are no colours without --color always."),
     (
         "STEADFAST_MONGOD",
-        "the mongod that is started where a command starts real servers, instead of one that is fetched.",
+        "the mongod of commands that start real servers, instead of a downloaded one.",
     ),
 ];
 
-/// Prints it.
+/// Prints the manual.
 pub(crate) fn run() -> Done {
     Ok(notes::print(manual().trim_end())?)
 }
@@ -50,8 +50,8 @@ fn manual() -> String {
          cargo run -p steadfast-cli -- manual > docs/cli.md -->",
     );
     let about = definition.get_about().map(ToString::to_string).unwrap_or_default();
-    text.prose(&format!("{about}. How to get it: `cargo install --path program/cli`, or in the repository \
-         `cargo run -p steadfast-cli --` in the place of `steadfast`. Each command says the same as this guide with \
+    text.prose(&format!("{about}. Install it with `cargo install --path program/cli`, or use `cargo run -p \
+         steadfast-cli --` instead of `steadfast` in the repository. Each command prints its part of this guide with \
          --help."));
     contents(&definition, &mut text);
     family(&mut text);
@@ -61,7 +61,7 @@ fn manual() -> String {
     text.finish()
 }
 
-/// In the order in which they are shown.
+/// Returns the commands in the order of the help.
 fn commands(definition: &Command) -> impl Iterator<Item = &Command> {
     let names = arguments::GROUPS.iter().flat_map(|(_, names)| names.iter());
     names.filter_map(|name| definition.find_subcommand(name))
@@ -87,13 +87,13 @@ fn family(text: &mut Text) {
     for arg in standard().get_arguments() {
         option(arg, text);
     }
-    text.line("Variables of the environment:");
+    text.line("Environment variables:");
     for (name, what) in VARIABLES {
         text.item(&format!("`{name}`: {what}"));
     }
 }
 
-/// The options that are described once.
+/// Options that are described once.
 fn standard() -> Command {
     let mut standard = Output::augment_args(Command::new("all")).disable_help_flag(true);
     standard.build();
@@ -120,7 +120,7 @@ fn chapter(command: &Command, depth: usize, text: &mut Text) {
     }
 }
 
-/// What a command takes: first what has no name, then under each heading what has one.
+/// Adds the arguments of a command: under each heading, positional ones first.
 fn options(command: &Command, text: &mut Text) {
     let shared = standard();
     let is_shared = |arg: &Arg| {
@@ -169,7 +169,7 @@ fn option(arg: &Arg, text: &mut Text) {
     let first = paragraphs.next().unwrap_or_default();
     let variable = arg.get_env().and_then(|name| name.to_str());
     let variable = variable.map(|name| format!(" (or the variable `{name}`)")).unwrap_or_default();
-    // The name of an option and its values, and nothing that depends on a style.
+    // The name of an option and its values, without styles.
     text.item(&format!("`{}`{variable}: {first}{}", arg.to_string().trim(), stop(&first)));
     for paragraph in paragraphs {
         text.more(&paragraph);
@@ -182,7 +182,7 @@ fn option(arg: &Arg, text: &mut Text) {
     values(arg, text);
 }
 
-/// What an option may be, if that is a choice.
+/// Adds the possible values of an option.
 fn values(arg: &Arg, text: &mut Text) {
     let values = arg.get_possible_values();
     let values: Vec<_> = values.iter().filter(|it| !it.is_hide_set()).collect();
@@ -199,7 +199,7 @@ fn values(arg: &Arg, text: &mut Text) {
     }
 }
 
-/// Help has no full stop at the end of its first line.
+/// Full stop for the first line of a help, which has none.
 fn stop(text: &str) -> &'static str {
     if text.ends_with(['.', ':', '?']) { "" } else { "." }
 }

@@ -1,4 +1,4 @@
-//! How a command speaks: for people or for programs, with colours or without, much or little.
+//! Output of a command: text or JSON, with or without colours and notes.
 
 use std::{
     fmt::Display,
@@ -14,7 +14,7 @@ use crate::{
     paint::{Colors, Paint},
 };
 
-/// The options that all commands with a result have.
+/// Options of all commands that have a result.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
@@ -22,35 +22,35 @@ pub(crate) struct Output {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print no notes, only the result and what went wrong
+    /// Print no notes, only the result and errors
     #[arg(long)]
     pub(crate) quiet: bool,
 
-    // The program has it as well, for help and for errors before there is a command; clap hands it on to this one.
-    /// Whether to use colours; `auto`: on a terminal, unless the variable NO_COLOR is set
+    // The program has the same option for help and errors without a command; clap passes its value to this one.
+    /// Use colours; `auto`: on a terminal, unless the variable NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     pub(crate) color: Colors,
 }
 
 impl Output {
-    /// The notes of a command.
+    /// Returns the notes of a command.
     pub(crate) fn notes(&self, command: &'static str) -> Notes {
         Notes::of(command, self.quiet).painted(self.paint(&io::stderr()))
     }
 
-    /// Colours for what is written there.
+    /// Returns the colours for a stream.
     pub(crate) fn paint(&self, to: &impl IsTerminal) -> Paint {
         Paint::new(self.color, to)
     }
 
-    /// Prints a result, and ends with the verdict on it.
+    /// Prints a result and returns its verdict.
     pub(crate) fn conclude(&self, text: impl Display, document: Value, verdict: Done) -> Done {
         self.print(text, document, &verdict)?;
         verdict
     }
 
-    /// Prints a result, as text or as a document whose `error` says what is wrong with it, if something is. Where
-    /// the arguments were wrong there is no result.
+    /// Prints a result as text, or as a document whose `error` is that of the verdict. Prints nothing if the arguments
+    /// were wrong.
     pub(crate) fn print(
         &self,
         text: impl Display,

@@ -1,4 +1,4 @@
-//! Colours, where they are wanted.
+//! Colours of the output.
 
 use std::{env, ffi::OsString, fmt::Display, io::IsTerminal};
 
@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use clap::{ColorChoice, ValueEnum};
 use steadfast_chaos::Styles;
 
-/// When there are colours.
+/// Value of `--color`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colors {
     Auto,
@@ -15,8 +15,7 @@ pub(crate) enum Colors {
 }
 
 impl Colors {
-    /// What these arguments ask for, as far as they can be read: help and errors have colours before all
-    /// arguments are known to be right.
+    /// Finds `--color` in arguments that are not parsed yet: help and errors of arguments have colours, too.
     pub(crate) fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let mut asked = Self::Auto;
         let mut arguments = arguments.into_iter().map_while(|it| it.into_string().ok());
@@ -36,7 +35,7 @@ impl Colors {
 impl From<Colors> for ColorChoice {
     fn from(colors: Colors) -> Self {
         match colors {
-            // Left to itself, clap paints on any terminal where the variable CI is set.
+            // By itself, clap uses colours on any terminal if the variable CI is set.
             Colors::Auto if !is_able() => Self::Never,
             Colors::Auto => Self::Auto,
             Colors::Always => Self::Always,
@@ -56,7 +55,7 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
-    /// For what is written there.
+    /// Returns the styles for a stream.
     pub(crate) fn new(colors: Colors, to: &impl IsTerminal) -> Self {
         let is_on = match colors {
             Colors::Always => true,
@@ -95,7 +94,7 @@ impl Paint {
         styled(self.faint, text)
     }
 
-    /// Those of the summary of a chaos run.
+    /// Returns the styles of the summary of a chaos run.
     pub(crate) fn styles(self) -> Styles {
         let mut styles = Styles::default();
         (styles.good, styles.bad, styles.strong) = (self.good, self.bad, self.strong);
@@ -107,7 +106,7 @@ fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Whether a terminal does more than to print a line after the other.
+/// Returns true if terminals support more than plain lines.
 pub(crate) fn is_able() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -121,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_asked_for_anywhere_before_the_arguments_that_are_none_of_ours() {
+    fn color_option_is_found_before_a_double_dash() {
         for (line, asked) in [
             ("", Colors::Auto),
             ("--color never sweep", Colors::Never),

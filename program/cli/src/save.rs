@@ -1,75 +1,93 @@
-//! Files that are written whole or not at all: whoever reads one finds the old text or the new, never a part.
+//! Files that are written completely or not at all: a reader finds the old text or the new one, never a part.
 
 use std::{
+    ffi::OsString,
     fs::{self, File, Metadata},
     io::{self, Write},
     path::{Path, PathBuf},
-    process,
 };
+
+use tempfile::NamedTempFile;
 
 use crate::notes::WrongArguments;
 
-/// Whether a file could be written where an option says, for those who would have worked long for nothing. What
-/// is there stays as it is.
+/// Checks that the file of an option can be written, before long work. An existing file is not changed.
 pub(crate) fn check(option: &str, path: &Path) -> Result<(), WrongArguments> {
     let wrong = |why: &str| WrongArguments(format!("{option} {}: {why}", path.display()));
     if path.as_os_str() == "-" {
-        return Err(wrong("it is written to a file; on standard output there is --json"));
+        return Err(wrong("write it to a file; for standard output, use --json"));
     }
-    let checked = || match Place::of(path)? {
-        // To open a pipe could take until somebody reads.
-        Place::Device => Ok(()),
-        Place::File { path, .. } => Draft::beside(&path).map(drop),
+    let checked = || match Target::of(path)? {
+        // Opening a pipe can block until it has a reader.
+        Target::Device => Ok(()),
+        Target::File { path, .. } => draft(&path).map(drop),
     };
     checked().map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidInput => wrong("that names no file"),
-        io::ErrorKind::IsADirectory => wrong("that is a folder; name a file in it"),
-        io::ErrorKind::NotFound => wrong("the folder is not there; make it first"),
-        _ => wrong(&format!("no file can be written there: {error}")),
+        io::ErrorKind::InvalidInput => wrong("this is not the name of a file"),
+        io::ErrorKind::IsADirectory => wrong("this is a folder; name a file in it"),
+        io::ErrorKind::NotFound => wrong("the folder does not exist; create it first"),
+        _ => wrong(&format!("cannot write a file there: {error}")),
     })
 }
 
-/// Writes a file, or replaces it. If it fails, what was there before is still there, and nothing else; the
-/// error begins with the name of the file.
+/// Writes a file, or replaces it. After an error, an existing file is unchanged and nothing else is left. The error
+/// begins with the name of the file.
 pub(crate) fn whole(path: &Path, text: &str) -> io::Result<()> {
-    let place = Place::of(path);
-    let is_there = matches!(place, Ok(Place::File { before: Some(_), .. }));
-    let written = place.and_then(|place| match place {
-        Place::Device => {
+    let target = Target::of(path);
+    let is_there = matches!(target, Ok(Target::File { before: Some(_), .. }));
+    let written = target.and_then(|target| match target {
+        Target::Device => {
             let mut device = File::options().write(true).open(path)?;
             device.write_all(text.as_bytes())?;
             device.flush()
         }
-        Place::File { path, before } => replace(&path, before, text),
+        Target::File { path, before } => replace(&path, before, text),
     });
     written.map_err(|error| {
-        let old = if is_there { "; the file that was there before is as it was" } else { "" };
+        let old = if is_there { "; the existing file is unchanged" } else { "" };
         io::Error::new(error.kind(), format!("{}: {error}{old}", path.display()))
     })
 }
 
 fn replace(path: &Path, before: Option<Metadata>, text: &str) -> io::Result<()> {
-    let mut draft = Draft::beside(path)?;
-    draft.file.write_all(text.as_bytes())?;
+    let mut draft = draft(path)?;
+    draft.as_file_mut().write_all(text.as_bytes())?;
     if let Some(before) = before {
-        draft.file.set_permissions(before.permissions())?;
+        draft.as_file().set_permissions(before.permissions())?;
     }
-    draft.file.sync_all()?;
-    fs::rename(&draft.path, path)?;
-    draft.is_placed = true;
-    // Where a folder cannot be synchronized, its system does it in its own way.
+    draft.as_file().sync_all()?;
+    draft.persist(path)?;
+    sync_folder(path)
+}
+
+/// Returns an empty file in the same folder, which is deleted when it is dropped.
+fn draft(path: &Path) -> io::Result<NamedTempFile> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".");
+    // With permissions like those of any new file, and errors that do not name the draft.
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .suffix(".new")
+        .make_in(folder(path), |draft| File::create_new(draft))
+}
+
+/// Makes a renamed file durable.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    // Some systems cannot synchronize a folder, and do not need it.
     File::open(folder(path)).and_then(|folder| folder.sync_all()).or(Ok(()))
 }
 
-/// What there is to write to.
-enum Place {
-    /// A file, perhaps one that is not there yet. Where a link leads is already found out.
+/// Target of a write.
+enum Target {
+    /// A file that exists or not, with symbolic links resolved.
     File { path: PathBuf, before: Option<Metadata> },
-    /// A device or a pipe, such as `/dev/stdout`: it is written to and not replaced.
+    /// A device or a pipe, such as `/dev/stdout`, which is not replaced.
     Device,
 }
 
-impl Place {
+impl Target {
     fn of(path: &Path) -> io::Result<Self> {
         let name = path.as_os_str().as_encoded_bytes();
         if name.is_empty() || name.ends_with(b"/") {
@@ -88,48 +106,9 @@ impl Place {
         if !before.is_file() {
             return Ok(Self::Device);
         }
-        // It could be replaced even so, but who protected it does not want that.
+        // A write-protected file could be replaced, but must not be.
         File::options().append(true).open(path)?;
         Ok(Self::File { path: path.canonicalize()?, before: Some(before) })
-    }
-}
-
-/// The new text, in a file of its own until it is whole. It is gone with this value unless it was put in its
-/// place.
-struct Draft {
-    path: PathBuf,
-    file: File,
-    is_placed: bool,
-}
-
-impl Draft {
-    fn beside(path: &Path) -> io::Result<Self> {
-        let Some(name) = path.file_name() else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let folder = folder(path);
-        for number in 0..100 {
-            let mut draft = std::ffi::OsString::from(".");
-            draft.push(name);
-            draft.push(format!(".{}-{number}.new", process::id()));
-            let path = folder.join(draft);
-            match File::create_new(&path) {
-                Ok(file) => return Ok(Self { path, file, is_placed: false }),
-                // Somebody with the same number was killed while writing.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many drafts of it are left there"))
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.is_placed {
-            // Nothing can be done about it if this fails.
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 
@@ -142,75 +121,62 @@ fn folder(path: &Path) -> &Path {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
 
-    /// A folder that is gone with this value.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("steadfast-{name}-{}", process::id()));
-            // A process that had the same number may have left it.
-            let _ = fs::remove_dir_all(&folder);
-            fs::create_dir_all(&folder).unwrap();
-            Self(folder)
-        }
-
-        fn names(&self) -> Vec<String> {
-            let entries = fs::read_dir(&self.0).unwrap();
-            let mut names: Vec<_> =
-                entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
-            names.sort();
-            names
-        }
+    fn temp_dir() -> TempDir {
+        tempfile::tempdir().unwrap()
     }
 
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn names(folder: &TempDir) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
     }
 
     #[test]
-    fn a_file_is_written_and_replaced_and_nothing_else_stays() {
-        let folder = Folder::new("save");
-        let path = folder.0.join("report.html");
+    fn file_is_written_and_replaced_without_leftovers() {
+        let folder = temp_dir();
+        let path = folder.path().join("report.html");
         check("--report", &path).unwrap();
-        assert_eq!(folder.names(), [""; 0], "a check leaves nothing behind");
+        assert_eq!(names(&folder), [""; 0], "a check leaves nothing behind");
         for text in ["one", "", "three"] {
             whole(&path, text).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             check("--report", &path).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text, "a check changes nothing");
         }
-        assert_eq!(folder.names(), ["report.html"]);
+        assert_eq!(names(&folder), ["report.html"]);
     }
 
     #[test]
-    fn where_nothing_can_be_written_is_said_before_and_after() {
-        let folder = Folder::new("nowhere");
-        for (name, said) in [
-            (".", "that is a folder; name a file in it"),
-            ("a/b", "the folder is not there; make it first"),
-            ("new/", "that names no file"),
+    fn check_and_write_report_unusable_paths() {
+        let folder = temp_dir();
+        for (name, reason) in [
+            (".", "this is a folder; name a file in it"),
+            ("a/b", "the folder does not exist; create it first"),
+            ("new/", "this is not the name of a file"),
         ] {
-            let path = folder.0.join(name);
+            let path = folder.path().join(name);
             let before = check("--report", &path).unwrap_err().to_string();
-            assert_eq!(before, format!("--report {}: {said}", path.display()));
+            assert_eq!(before, format!("--report {}: {reason}", path.display()));
             let after = whole(&path, "text").unwrap_err().to_string();
             assert!(after.starts_with(&format!("{}: ", path.display())), "{after}");
         }
         let standard = check("--svg", Path::new("-")).unwrap_err().to_string();
-        assert!(standard.starts_with("--svg -: it is written to a file"), "{standard}");
-        assert_eq!(folder.names(), [""; 0]);
+        assert!(standard.starts_with("--svg -: write it to a file"), "{standard}");
+        assert_eq!(names(&folder), [""; 0]);
     }
 
     #[cfg(unix)]
     #[test]
-    fn what_a_link_leads_to_is_replaced_and_keeps_its_permissions() {
+    fn target_of_a_link_is_replaced_and_keeps_its_permissions() {
         use std::os::unix::fs::{PermissionsExt, symlink};
-        let folder = Folder::new("link");
-        let (file, link) = (folder.0.join("file"), folder.0.join("link"));
+        let folder = temp_dir();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         symlink("file", &link).unwrap();
@@ -218,16 +184,15 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(folder.names(), ["file", "link"]);
+        assert_eq!(names(&folder), ["file", "link"]);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn devices_are_written_to_and_stay_what_they_are() {
+    fn devices_are_written_and_not_replaced() {
         use std::os::unix::fs::FileTypeExt;
         whole(Path::new("/dev/null"), "text").unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-        // The disk that is always full.
         let full = whole(Path::new("/dev/full"), "text").unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         assert!(full.to_string().starts_with("/dev/full: "), "{full}");

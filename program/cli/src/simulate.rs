@@ -1,4 +1,4 @@
-//! `steadfast simulate`: what retries do to a server that has too much to do, in virtual time.
+//! `steadfast simulate`: effect of retries on an overloaded server, in virtual time.
 
 mod report;
 
@@ -30,38 +30,38 @@ use crate::{
 
 /// Show what retries do to an overloaded server: thousands of clients, in virtual time
 ///
-/// Loads from half of the server's capacity to five times of it, each with four ways of retrying. The clients
-/// decide with the driver's own code; the server and the network are a model. It needs no database. What comes
-/// out is a table, which is Markdown.
+/// Simulates loads from half of the server's capacity to five times of it, each with four retry strategies. The
+/// clients use the retry rules of the driver; the server and the network are a model. No database is needed. The
+/// result is a table in Markdown.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Simulate {
-    /// A smaller fleet, for a first look: 500 clients
+    /// Simulate 500 clients, for a first look
     #[arg(long, conflicts_with = "clients")]
     quick: bool,
 
-    /// How many clients there are
+    /// Number of clients
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     clients: u32,
 
-    /// How long it lasts, in virtual time: a twelfth calm, two thirds overload, a quarter after
+    /// Virtual duration of each experiment: a twelfth calm, two thirds overload, a quarter after it
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     duration: Duration,
 
-    /// How many operations the server can serve each client in a second
+    /// Capacity of the server, in operations per second and client
     #[arg(long, value_name = "NUMBER", default_value_t = 4.0, value_parser = positive)]
     share: f64,
 
-    /// Work of rejecting an operation, as a part of that of serving one: an insert on MongoDB 8.2 unless given; 0.01
-    /// is a query of a millisecond
+    /// Work of rejecting an operation, as a part of that of serving one; the default is that of an insert on MongoDB
+    /// 8.2, and 0.01 is that of a query of a millisecond
     #[arg(long, value_name = "NUMBER", default_value_t = INSERT_SHED_COST, value_parser = positive)]
     shed_cost: f64,
 
-    /// What all chances come from: the same seed, the same table
+    /// Seed of the random numbers: the same seed gives the same table
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Write the curves to this file, as a picture
+    /// Write a chart to this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
@@ -74,14 +74,14 @@ Examples:
   A first look:
   $ steadfast simulate --quick
 
-  Clients that ask for more, each, and a picture of it:
+  Clients with a higher rate, and a chart:
   $ steadfast simulate --share 20 --svg overload.svg
 
-  In a script, what the driver leaves of the goodput at five times the capacity:
+  In a script, the goodput of the driver at five times the capacity:
   $ steadfast simulate --quick --json | jq '.experiments[] |
       select(.load == 5 and .strategy == \"steadfast\") | .goodputShare'
 
-What the columns mean, and how far to trust it: docs/backpressure.md.
+Meaning of the columns, and limits of the model: docs/backpressure.md.
 
 Exit status: 0 if all went well, 1 if it was interrupted or a file could not be written, 2 if the arguments \
 are wrong.";
@@ -89,11 +89,11 @@ are wrong.";
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        Ok(_) | Err(_) => Err("it is a number above zero".to_owned()),
+        Ok(_) | Err(_) => Err("expected a number above zero".to_owned()),
     }
 }
 
-/// Makes the experiments, and prints what came out.
+/// Runs the experiments and prints the results.
 pub(crate) fn run(simulate: Simulate) -> Done {
     errand::run("simulate", simulate.output, async |errand| simulate.run(errand).await)
 }
@@ -101,7 +101,9 @@ pub(crate) fn run(simulate: Simulate) -> Done {
 impl Simulate {
     async fn run(&self, errand: &mut Errand) -> Done {
         if self.duration.is_zero() {
-            return Err(WrongArguments("--duration: it needs some time, such as 1m".into()).into());
+            return Err(
+                WrongArguments("--duration: must be longer than 0, such as 1m".into()).into()
+            );
         }
         if let Some(file) = &self.svg {
             save::check("--svg", file)?;
@@ -109,7 +111,7 @@ impl Simulate {
         let base = self.scenario();
         let began = Instant::now();
         let reports = self.experiments(base, errand).await?;
-        // If there is no room for the picture, the numbers are still worth something.
+        // The table is printed even if the chart cannot be written.
         let saved = match &self.svg {
             Some(file) => save::whole(file, &chart::svg(&reports)),
             None => Ok(()),
@@ -129,7 +131,7 @@ impl Simulate {
         base.lasting(self.duration.as_secs_f64())
     }
 
-    /// On threads of their own, which end with the program if nobody waits for them any more.
+    /// Runs the experiments on their own threads, which end with the program after an interruption.
     async fn experiments(
         &self,
         base: Scenario,
@@ -159,7 +161,7 @@ impl Simulate {
 fn listener(bar: &ProgressBar, done: &Arc<AtomicUsize>) -> impl Fn(usize) + Sync + use<> {
     let (bar, done) = (bar.clone(), Arc::clone(done));
     move |number| {
-        // Threads may come here in another order than they have counted.
+        // Threads may call this in another order than they counted.
         let most = done.fetch_max(number, Ordering::Relaxed).max(number);
         bar.set_position(most as u64);
     }

@@ -337,6 +337,7 @@ fn the_connection_string_may_be_in_the_environment() {
 
 #[test]
 fn real_servers_are_examined() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     let healthy = diagnosis(&set.uri(), 0);
     let servers = healthy["servers"].as_array().unwrap();
@@ -359,6 +360,7 @@ fn real_servers_are_examined() {
 
 #[test]
 fn a_record_lifetime_below_the_session_timeout_is_found_on_real_servers() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let healthy = diagnosis(&set.uri(), 0);
     assert_eq!(finding(&healthy, "record_lifetime")["level"], "ok");
@@ -391,6 +393,7 @@ fn the_record_lifetimes_of_shards_are_read_past_the_mongos() {
 
 #[test]
 fn what_a_user_may_not_read_is_said_to_be_unknown() {
+    testbed::require!(V6_0);
     let roles = [doc! { "role": "readWrite", "db": "shop" }];
     let user = User::new("app", "s3cret").roles(roles);
     let set = ReplicaSet::start(1, Options::new().user(user)).unwrap();
@@ -405,6 +408,7 @@ fn what_a_user_may_not_read_is_said_to_be_unknown() {
 
 #[test]
 fn encryption_is_told_on_real_servers() {
+    testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
     let host = format!("mongodb://localhost:{}/", server.address().port());

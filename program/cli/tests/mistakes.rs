@@ -1,5 +1,5 @@
-//! Mistakes that people make with any command: each ends with a clear message and the right exit status, and
-//! leaves the folder as it was.
+//! Mistakes with commands: each ends with a clear message and the right exit status, and leaves the directory
+//! unchanged.
 
 #![allow(missing_docs)]
 
@@ -9,29 +9,24 @@ mod program;
 use std::{
     collections::BTreeMap,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Output, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
 };
 
-use program::steadfast;
+use program::{steadfast, temp_dir};
 use steadfast_embedded::Deployment;
+use tempfile::TempDir;
 
-/// What is typed after `steadfast`, the exit status, and what is said about it on standard error.
+/// Arguments of `steadfast`, the exit status, and parts of the message on standard error.
 type Mistake = (&'static str, i32, &'static [&'static str]);
 
-/// A folder with files that are not what they should be; it is gone with this value.
-struct Folder(PathBuf);
+/// A temporary directory with files that are wrong arguments.
+struct Folder(TempDir);
 
 impl Folder {
     fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("mistakes-{}-{number}", std::process::id());
-        let folder = Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
-        // A process that had the same number may have left it.
-        let _ = fs::remove_dir_all(&folder.0);
-        fs::create_dir_all(folder.0.join("folder")).expect("a folder");
+        let folder = Self(temp_dir());
+        fs::create_dir(folder.0.path().join("folder")).expect("a folder");
         for (name, content) in [
             ("one.ndjson", &b"{\"n\": 1}\n"[..]),
             ("text.ndjson", b"{\"n\": 1}\nthis is not JSON\n"),
@@ -44,12 +39,12 @@ impl Folder {
             ("image.toml", b"\x89PNG\r\n\x1a\n\x00\xff\n"),
             ("file", b"something\n"),
         ] {
-            fs::write(folder.0.join(name), content).expect("a file");
+            fs::write(folder.0.path().join(name), content).expect("a file");
         }
         folder
     }
 
-    /// All that is in it.
+    /// Returns its files with their content.
     fn content(&self) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let entries = fs::read_dir(&self.0).expect("a folder");
         let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -59,7 +54,7 @@ impl Folder {
     fn run(&self, typed: &str, out: impl Into<Stdio>) -> Output {
         let arguments: Vec<&str> = typed.split_whitespace().collect();
         let program = steadfast(&arguments)
-            .current_dir(&self.0)
+            .current_dir(self.0.path())
             .env_remove("STEADFAST_URI")
             .stdin(Stdio::null())
             .stdout(out)
@@ -68,7 +63,7 @@ impl Folder {
         program.expect("the program is built").wait_with_output().expect("it ends")
     }
 
-    /// Makes a mistake; `{nobody}` and `{server}` are connection strings.
+    /// Makes a mistake. `{nobody}` and `{server}` stand for connection strings.
     fn make(&self, (typed, status, says): Mistake, server: &str, out: impl Into<Stdio>) -> String {
         let typed = typed.replace("{nobody}", NOBODY).replace("{server}", server);
         let before = self.content();
@@ -86,14 +81,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nothing depends on it.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Nobody listens at port 1.
+/// Nothing listens on port 1.
 const NOBODY: &str = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300";
 
 #[test]
@@ -138,7 +126,7 @@ fn wrong_arguments_end_with_where_to_look() {
 }
 
 #[test]
-fn arguments_that_do_not_go_together_are_explained() {
+fn conflicting_arguments_are_explained() {
     let folder = Folder::new();
     let mistakes: &[Mistake] = &[
         ("doctor", 2, &["<URI>"]),
@@ -161,7 +149,7 @@ fn arguments_that_do_not_go_together_are_explained() {
 }
 
 #[test]
-fn connection_strings_that_are_none_are_told_without_showing_them() {
+fn invalid_connection_strings_are_not_quoted() {
     let folder = Folder::new();
     let scheme = &["mongodb://", "mongodb+srv://"];
     let mistakes: &[Mistake] = &[
@@ -184,12 +172,12 @@ fn connection_strings_that_are_none_are_told_without_showing_them() {
 }
 
 #[test]
-fn the_connection_string_of_the_environment_stands_back() {
+fn option_takes_precedence_over_the_environment() {
     let folder = Folder::new();
     let said = |variable: &str, typed: &str| {
         let typed: Vec<_> = typed.split_whitespace().collect();
         let mut program = steadfast(&typed);
-        let program = program.current_dir(&folder.0).env("STEADFAST_URI", variable).output();
+        let program = program.current_dir(folder.0.path()).env("STEADFAST_URI", variable).output();
         let output = program.expect("the program is built");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
@@ -207,9 +195,9 @@ fn the_connection_string_of_the_environment_stands_back() {
 }
 
 #[test]
-fn hosts_that_are_not_there_are_told_with_what_why_and_next() {
+fn unreachable_hosts_are_reported_with_reason_and_advice() {
     let folder = Folder::new();
-    fs::write(folder.0.join("layout.toml"), LAYOUT).expect("a file");
+    fs::write(folder.0.path().join("layout.toml"), LAYOUT).expect("a file");
     let explained =
         &["127.0.0.1:1 within 300ms\n", "\n  why: ", "Connection refused", "\n  next: "];
     let mistakes: &[Mistake] = &[
@@ -228,7 +216,7 @@ fn hosts_that_are_not_there_are_told_with_what_why_and_next() {
             explained,
         ),
         ("ingest --collection app.c one.ndjson --datacenters a={nobody},b={nobody}", 1, explained),
-        // The diagnosis, which says why and what to do, is the result.
+        // The diagnosis is the result, with reason and advice.
         ("doctor {nobody}", 1, &["problem"]),
         ("pipe --upstream {nobody}", 1, &["127.0.0.1:1", "Connection refused"]),
     ];
@@ -241,7 +229,7 @@ const LAYOUT: &str = "collection = 'app.c'\nshard_key = ['datacenter', 'n']\n\
                       [datacenters]\nalfa = ['shard0']\nbravo = ['shard1']\n";
 
 #[test]
-fn files_that_cannot_be_read_are_named_with_the_reason() {
+fn unreadable_files_are_reported_with_the_reason() {
     let folder = Folder::new();
     let mistakes: &[Mistake] = &[
         ("zones plan --uri {nobody} missing.toml", 2, &["missing.toml: No such file"]),
@@ -294,9 +282,8 @@ fn files_that_cannot_be_read_are_named_with_the_reason() {
     }
 }
 
-/// Of what a pipe or a server cannot be made.
 #[test]
-fn rules_and_servers_that_cannot_be_are_told() {
+fn invalid_rules_and_servers_are_reported() {
     let folder = Folder::new();
     let mistakes: &[Mistake] = &[
         ("pipe --upstream {nobody} --rules missing.toml", 2, &["missing.toml: No such file"]),
@@ -321,13 +308,17 @@ fn rules_and_servers_that_cannot_be_are_told() {
 }
 
 #[test]
-fn files_that_cannot_be_written_are_told_before_anything_is_done() {
+fn unwritable_files_are_reported_before_any_work() {
     let folder = Folder::new();
     let mistakes: &[Mistake] = &[
         ("chaos --report missing/r.html", 2, &["--report missing/r.html", "make it first"]),
         ("chaos --report file/r.html", 2, &["--report file/r.html", "Not a directory"]),
         ("chaos --report folder", 2, &["--report folder", "a folder"]),
-        ("simulate --quick --svg missing/s.svg", 2, &["missing/s.svg", "the folder is not there"]),
+        (
+            "simulate --quick --svg missing/s.svg",
+            2,
+            &["missing/s.svg", "the folder does not exist"],
+        ),
         ("simulate --quick --svg file/s.svg", 2, &["file/s.svg", "Not a directory"]),
         ("simulate --quick --svg folder", 2, &["folder"]),
         (
@@ -371,10 +362,9 @@ fn files_that_cannot_be_written_are_told_before_anything_is_done() {
     }
 }
 
-/// A device that is always full.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told() {
+fn full_disk_is_reported() {
     let folder = Folder::new();
     let server = Deployment::replica_set(1).in_thread().start();
     let full = "No space left on device";
@@ -384,7 +374,7 @@ fn a_full_disk_is_told() {
         &["--rejects /dev/full", "No space left on device", "\n  next: "],
     );
     folder.make(rejects, &server.uri(), Stdio::piped());
-    // A checkpoint is replaced, and a device is nothing to replace.
+    // A checkpoint is replaced, which a device cannot be.
     let checkpoint: Mistake = (
         "ingest --uri {server} --collection app.c one.ndjson --checkpoint /dev/full",
         2,

@@ -53,6 +53,7 @@ fn ping(uri: &str) -> bool {
 
 #[test]
 fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let record = file("record.jsonl", &"of an earlier one\n".repeat(1_000));
     let rules =
@@ -83,6 +84,7 @@ fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
 
 #[test]
 fn it_passes_on_though_nobody_reads_what_it_shows() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let pipe = Program::start(&["pipe", "--upstream", &server.uri(), "--show"]);
     // Far more lines than a pipe of the system holds.
@@ -94,6 +96,7 @@ fn it_passes_on_though_nobody_reads_what_it_shows() {
 
 #[test]
 fn it_ends_though_nobody_reads_its_last_lines() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let mut process = command(&["--upstream", &server.uri(), "--show"])
         .stdout(Stdio::piped())
@@ -114,6 +117,7 @@ fn it_ends_though_nobody_reads_its_last_lines() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_record_for_which_there_is_no_room_is_told_of_after_the_summary() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let mut process = command(&["--upstream", &server.uri(), "--record", "/dev/full"])
         .stdout(Stdio::piped())
@@ -157,14 +161,6 @@ fn a_bad_file_of_rules_is_shown_with_its_name_line_and_what_is_allowed() {
 
 #[test]
 fn servers_that_are_not_there_and_ports_that_are_taken_are_told() {
-    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let server = Mongod::standalone(Options::new()).unwrap();
-    for listen in [address.clone(), address.replace("127.0.0.1", "localhost")] {
-        let (code, error) = failure(&["--upstream", &server.uri(), "--listen", &listen]);
-        assert_eq!(code, Some(1));
-        assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
-    }
     let earlier = file("earlier.jsonl", "an earlier record\n");
     // Nobody listens at port 1.
     let nobody = "127.0.0.1:1";
@@ -173,6 +169,16 @@ fn servers_that_are_not_there_and_ports_that_are_taken_are_told() {
     assert_eq!(fs::read_to_string(&earlier).unwrap(), "an earlier record\n");
     assert!(error.contains("cannot connect to any server") && error.contains(nobody), "{error}");
     fs::remove_file(earlier).unwrap();
+
+    testbed::require!(V6_0);
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let server = Mongod::standalone(Options::new()).unwrap();
+    for listen in [address.clone(), address.replace("127.0.0.1", "localhost")] {
+        let (code, error) = failure(&["--upstream", &server.uri(), "--listen", &listen]);
+        assert_eq!(code, Some(1));
+        assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
+    }
 }
 
 #[test]

@@ -112,6 +112,7 @@ async fn increments_that_were_left_behind_are_finished_once() {
 
 #[tokio::test]
 async fn increments_that_were_left_behind_are_finished_on_real_servers() {
+    testbed::require!(testbed::shared::servers());
     let uri = testbed::shared::uri().unwrap();
     what_was_left_behind_is_finished(&uri, &format!("swept_{}", std::process::id())).await;
 }

@@ -1,4 +1,4 @@
-//! Durations as people write them: `90s`, `5m`, `1h30m`, `1d`.
+//! Durations as text: `90s`, `5m`, `1h30m`, `1d`.
 
 use std::time::Duration;
 
@@ -9,13 +9,16 @@ const DAY: u64 = 24 * HOUR;
 
 const UNITS: [(&str, u64); 5] = [("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND), ("ms", 1)];
 
-/// Parses a duration. The error says what to write instead.
+/// Parses a duration: numbers with units, the largest unit first. `0` needs no unit.
+///
+/// # Errors
+/// A sentence with the correct notation.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    let (mut rest, mut millis, mut least) = (text, 0_u64, u64::MAX);
+    let (mut rest, mut millis, mut smallest) = (text, 0_u64, u64::MAX);
     loop {
         let number_ends = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let (number, after) = rest.split_at(number_ends);
@@ -30,15 +33,17 @@ pub fn parse(text: &str) -> Result<Duration, String> {
             ));
         }
         let Some(&(_, size)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(format!("{unit:?} is no unit; there are d, h, m, s and ms, as in 1h30m"));
+            return Err(format!(
+                "{unit:?} is not a unit; the units are d, h, m, s and ms, as in 1h30m"
+            ));
         };
-        if size >= least {
-            return Err("each unit comes once, the largest first, as in 1h30m".to_owned());
+        if size >= smallest {
+            return Err("write each unit once, the largest first, as in 1h30m".to_owned());
         }
-        least = size;
+        smallest = size;
         let number: Option<u64> = number.parse().ok();
         let sum = number.and_then(|it| it.checked_mul(size)).and_then(|it| it.checked_add(millis));
-        millis = sum.filter(|it| *it <= MOST).ok_or("more than a hundred years is too long")?;
+        millis = sum.filter(|it| *it <= LONGEST).ok_or("more than a hundred years is too long")?;
         if after.is_empty() {
             return Ok(Duration::from_millis(millis));
         }
@@ -46,10 +51,10 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What dates can be reckoned with on either side.
-const MOST: u64 = 36_525 * DAY;
+/// A hundred years. Adding or subtracting this much does not overflow a date.
+const LONGEST: u64 = 36_525 * DAY;
 
-/// Formats a duration: the shortest text that [`parse`] reads as this, to the millisecond.
+/// Formats a duration as the shortest text that [`parse`] accepts, rounded down to a millisecond.
 pub fn show(duration: Duration) -> String {
     let mut millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if millis == 0 {
@@ -88,28 +93,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for (text, said) in [
+    fn errors_contain_the_correct_notation() {
+        for (text, part) in [
             ("", "a number and a unit"),
             ("soon", "a number and a unit"),
             ("-5m", "a number and a unit"),
             ("5", "5s, 5m, 5h or 5d?"),
             ("1h30", "30s, 30m"),
-            ("5 m", "\" m\" is no unit"),
-            ("5min", "\"min\" is no unit"),
-            ("1.5h", "\".\" is no unit"),
+            ("5 m", "\" m\" is not a unit"),
+            ("5min", "\"min\" is not a unit"),
+            ("1.5h", "\".\" is not a unit"),
             ("30m1h", "the largest first"),
-            ("1m1m", "each unit comes once"),
+            ("1m1m", "each unit once"),
             ("99999999999999999999s", "too long"),
             ("36526d", "too long"),
         ] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 
     #[test]
-    fn what_is_shown_can_be_parsed() {
+    fn shown_durations_can_be_parsed() {
         for (millis, text) in
             [(0, "0s"), (90_000, "1m30s"), (86_400_000, "1d"), (5_400_250, "1h30m250ms")]
         {

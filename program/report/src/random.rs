@@ -10,7 +10,7 @@ impl Rng {
     /// Increment of the state from one number to the next.
     pub const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    /// Returns a generator with a sequence of its own for each seed and stream.
+    /// Returns a generator with a separate sequence for each seed and stream.
     pub fn stream(seed: u64, stream: u64) -> Self {
         Self(Self(seed ^ stream.wrapping_mul(0xd1b5_4a32_d192_ed03)).next_u64())
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_that_of_splitmix64() {
+    fn sequence_matches_the_reference_of_splitmix64() {
         // The first numbers of seed 0 in the reference implementation.
         let mut rng = Rng(0);
         assert_eq!(
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_have_the_mean_and_variance_of_a_poisson_process() {
+    fn exponential_numbers_have_the_mean_and_variance_of_a_poisson_process() {
         let mut rng = Rng(1);
         let intervals: Vec<f64> = (0..100_000).map(|_| rng.exponential()).collect();
         let mean = intervals.iter().sum::<f64>() / 1e5;

@@ -1,4 +1,4 @@
-//! Counts and durations as people read them.
+//! Counts and durations for reports.
 
 use std::time::Duration;
 
@@ -48,13 +48,38 @@ pub fn clock(time: Duration) -> String {
     }
 }
 
+/// Wraps words into lines of at most `columns` characters. A longer word gets its own line.
+///
+/// The first line begins with `first`, each other line with `rest`.
+pub fn wrapped<'a>(
+    words: impl IntoIterator<Item = &'a str>,
+    columns: usize,
+    first: &str,
+    rest: &str,
+) -> Vec<String> {
+    let (mut lines, mut line, mut is_empty) = (Vec::new(), first.to_owned(), true);
+    for word in words {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > columns {
+            lines.push(std::mem::replace(&mut line, rest.to_owned()));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn durations_have_two_or_three_digits() {
-        for (micros, said) in [
+        for (micros, text) in [
             (0, "0.0 ms"),
             (2_340, "2.3 ms"),
             (23_400, "23 ms"),
@@ -63,19 +88,27 @@ mod tests {
             (23_400_000, "23 s"),
             (83_400_000, "1m23s"),
         ] {
-            assert_eq!(rough(Duration::from_micros(micros)), said);
+            assert_eq!(rough(Duration::from_micros(micros)), text);
         }
     }
 
     #[test]
-    fn thousands_stand_apart() {
-        for (number, said) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), said);
+    fn words_are_wrapped_with_indentation() {
+        let wrap = |text: &'static str| wrapped(text.split(' '), 8, "- ", "  ");
+        assert_eq!(wrap("a b c µµµ e"), ["- a b c", "  µµµ e"]);
+        assert_eq!(wrap("a enormous b"), ["- a", "  enormous", "  b"]);
+        assert_eq!(wrapped([], 8, "- ", "  "), ["- "]);
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
         }
     }
 
     #[test]
-    fn times_are_told_with_hours_if_there_are_any() {
+    fn clock_has_hours_only_if_needed() {
         let clock_of = |millis| clock(Duration::from_millis(millis));
         assert_eq!(clock_of(0), "0:00.0");
         assert_eq!(clock_of(245_390), "4:05.3");

@@ -1,14 +1,13 @@
-//! The curves as a picture: an SVG that reads on light and on dark paper.
+//! Chart of a grid: an SVG image for light and dark pages.
 
-use std::fmt::Write;
+use maud::{Markup, PreEscaped, html};
 
 use crate::{measure::Report, scenario::Strategy};
 
 const WIDTH: f64 = 920.0;
 const HEIGHT: f64 = 700.0;
 
-/// Colours follow the scheme of the reader; lines differ in their dashes, too, and each bears its
-/// name, so that nobody has to tell colours apart.
+/// Colours for light and dark pages. Lines differ in their dashes, too, for readers who cannot distinguish colours.
 const STYLE: &str = "\
 svg{font:13px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif}\
 .paper{fill:#fff}text{fill:#24292f}.small{font-size:11px;fill:#6e7781}\
@@ -27,15 +26,16 @@ polyline{fill:none;stroke-width:2;stroke-linejoin:round}\
 .backoff polyline{stroke:#f0a35e}.backoff circle,.backoff .name{fill:#f0a35e}\
 .steadfast polyline{stroke:#58a6ff}.steadfast circle,.steadfast .name{fill:#58a6ff}}";
 
-/// A rectangle with axes.
+/// Plot area with axes.
 struct Panel {
     title: &'static str,
     left: f64,
     top: f64,
     width: f64,
     height: f64,
-    /// Where the axes begin and end.
+    /// Range of the horizontal axis.
     across: (f64, f64),
+    /// Range of the vertical axis.
     up: (f64, f64),
     across_name: &'static str,
     across_ticks: Vec<f64>,
@@ -43,19 +43,21 @@ struct Panel {
     up_label: fn(f64) -> String,
 }
 
-/// The picture of a whole grid.
+/// Returns the chart of all reports of a grid.
 pub fn svg(reports: &[Report]) -> String {
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-         aria-label=\"Goodput and attempts per operation under overload, for four ways of retrying\">\
-         <style>{STYLE}</style>\n\
-         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n"
-    );
-    legend(&mut svg);
-    by_load(&mut svg, reports);
-    by_time(&mut svg, reports);
-    svg.push_str("</svg>\n");
-    svg
+    let svg = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img"
+            aria-label="Goodput and attempts per operation under overload, for four ways of retrying" {
+            style { (PreEscaped(STYLE)) }
+            rect.paper width=(WIDTH) height=(HEIGHT) {}
+            @for (number, strategy) in (0_u8..).zip(Strategy::ALL) {
+                (legend(60.0 + 210.0 * f64::from(number), strategy))
+            }
+            (by_load(reports))
+            (by_time(reports))
+        }
+    };
+    svg.into_string() + "\n"
 }
 
 fn class(strategy: Strategy) -> &'static str {
@@ -67,23 +69,17 @@ fn class(strategy: Strategy) -> &'static str {
     }
 }
 
-fn legend(svg: &mut String) {
-    for (place, strategy) in (0_u8..).zip(Strategy::ALL) {
-        let x = 60.0 + 210.0 * f64::from(place);
-        let _ = writeln!(
-            svg,
-            "<g class=\"{}\"><polyline points=\"{x},22 {},22\"/>\
-             <text class=\"name\" x=\"{}\" y=\"27\">{}</text></g>",
-            class(strategy),
-            x + 34.0,
-            x + 42.0,
-            strategy.name()
-        );
+fn legend(x: f64, strategy: Strategy) -> Markup {
+    html! {
+        g class=(class(strategy)) {
+            polyline points=(format_args!("{x},22 {},22", x + 34.0)) {}
+            text.name x=(x + 42.0) y="27" { (strategy.name()) }
+        }
     }
 }
 
-/// Goodput and attempts, over what is asked for.
-fn by_load(svg: &mut String, reports: &[Report]) {
+/// Goodput and attempts by offered load.
+fn by_load(reports: &[Report]) -> Markup {
     let most = reports.iter().map(|report| report.load).fold(1.0, f64::max);
     let panel = |title, left, up, up_ticks, up_label| Panel {
         title,
@@ -101,24 +97,21 @@ fn by_load(svg: &mut String, reports: &[Report]) {
     let goodput =
         panel("Goodput, as a part of the capacity", 60.0, (0.0, 1.0), ticks(1.0, 0.25), percent);
     let attempts = panel("Attempts per operation", 520.0, (0.0, 6.0), ticks(6.0, 1.0), number);
-    let marks = [(&goodput, "capacity", 1.0), (&attempts, "capacity", 1.0)];
-    for (panel, name, at) in marks {
-        panel.frame(svg);
-        panel.mark(svg, at, name);
-    }
-    for strategy in Strategy::ALL {
+    let points = |strategy: Strategy, value: fn(&Report) -> f64| -> Vec<_> {
         let of_strategy = reports.iter().filter(|report| report.strategy == strategy.name());
-        let of_strategy: Vec<_> = of_strategy.collect();
-        let points = |value: fn(&Report) -> f64| -> Vec<_> {
-            of_strategy.iter().map(|report| (report.load, value(report))).collect()
-        };
-        goodput.line(svg, strategy, &points(|report| report.goodput_share), true);
-        attempts.line(svg, strategy, &points(|report| report.attempts_per_operation), true);
+        of_strategy.map(|report| (report.load, value(report))).collect()
+    };
+    html! {
+        @for panel in [&goodput, &attempts] { (panel.frame()) (panel.mark(1.0, "capacity")) }
+        @for strategy in Strategy::ALL {
+            (goodput.line(strategy, &points(strategy, |report| report.goodput_share), true))
+            (attempts.line(strategy, &points(strategy, |report| report.attempts_per_operation), true))
+        }
     }
 }
 
-/// Goodput second by second, at the highest load.
-fn by_time(svg: &mut String, reports: &[Report]) {
+/// Goodput by time, at the highest load.
+fn by_time(reports: &[Report]) -> Markup {
     let most = reports.iter().map(|report| report.load).fold(0.0, f64::max);
     let at_most: Vec<_> = reports.iter().filter(|report| report.load == most).collect();
     let seconds = at_most.iter().map(|report| report.goodput_share_by_second.len()).max();
@@ -136,16 +129,19 @@ fn by_time(svg: &mut String, reports: &[Report]) {
         up_ticks: ticks(1.0, 0.25),
         up_label: percent,
     };
-    panel.frame(svg);
-    // The shares of `Scenario::lasting`.
-    panel.mark(svg, seconds / 12.0, "overload begins");
-    panel.mark(svg, seconds * 9.0 / 12.0, "… and ends");
-    for strategy in Strategy::ALL {
-        for report in at_most.iter().filter(|report| report.strategy == strategy.name()) {
-            let middle = |second: usize| second as f64 + 0.5;
-            let shares = report.goodput_share_by_second.iter().enumerate();
-            let points: Vec<_> = shares.map(|(second, &share)| (middle(second), share)).collect();
-            panel.line(svg, strategy, &points, false);
+    let points = |report: &Report| -> Vec<_> {
+        let shares = report.goodput_share_by_second.iter().enumerate();
+        shares.map(|(second, &share)| (second as f64 + 0.5, share)).collect()
+    };
+    html! {
+        (panel.frame())
+        // The shares of `Scenario::lasting`.
+        (panel.mark(seconds / 12.0, "overload begins"))
+        (panel.mark(seconds * 9.0 / 12.0, "… and ends"))
+        @for strategy in Strategy::ALL {
+            @for report in at_most.iter().filter(|report| report.strategy == strategy.name()) {
+                (panel.line(strategy, &points(report), false))
+            }
         }
     }
 }
@@ -160,68 +156,48 @@ impl Panel {
         self.top + self.height * (1.0 - part)
     }
 
-    fn frame(&self, svg: &mut String) {
-        let Self { left, top, width, height, title, across_name, .. } = self;
-        let _ = writeln!(
-            svg,
-            "<text class=\"title\" x=\"{left}\" y=\"{}\">{title}</text>\
-             <text class=\"small\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{across_name}</text>",
-            top - 18.0,
-            left + width / 2.0,
-            top + height + 36.0,
-        );
-        for &tick in &self.up_ticks {
-            let y = self.y(tick);
-            let _ = writeln!(
-                svg,
-                "<line class=\"rule\" x1=\"{left}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text class=\"small\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                left + width,
-                left - 6.0,
-                y + 4.0,
-                (self.up_label)(tick),
-            );
-        }
-        for &tick in &self.across_ticks {
-            let _ = writeln!(
-                svg,
-                "<text class=\"small\" x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                self.x(tick),
-                top + height + 18.0,
-                number(tick),
-            );
+    fn frame(&self) -> Markup {
+        let Self { left, top, width, height, .. } = *self;
+        html! {
+            text.title x=(left) y=(top - 18.0) { (self.title) }
+            text.small x=(left + width / 2.0) y=(top + height + 36.0) text-anchor="middle" { (self.across_name) }
+            @for &tick in &self.up_ticks {
+                @let y = self.y(tick);
+                line.rule x1=(left) x2=(left + width) y1=(tenths(y)) y2=(tenths(y)) {}
+                text.small x=(left - 6.0) y=(tenths(y + 4.0)) text-anchor="end" { ((self.up_label)(tick)) }
+            }
+            @for &tick in &self.across_ticks {
+                text.small x=(tenths(self.x(tick))) y=(top + height + 18.0) text-anchor="middle" { (number(tick)) }
+            }
         }
     }
 
-    /// An upright line where something changes.
-    fn mark(&self, svg: &mut String, at: f64, name: &str) {
-        let x = self.x(at);
-        let _ = writeln!(
-            svg,
-            "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{}\" y2=\"{}\"/>\
-             <text class=\"small\" x=\"{:.1}\" y=\"{}\">{name}</text>",
-            self.top - 8.0,
-            self.top + self.height,
-            x + 4.0,
-            self.top - 4.0,
-        );
+    /// A vertical line with a name.
+    fn mark(&self, at: f64, name: &str) -> Markup {
+        let (x, top) = (self.x(at), self.top);
+        html! {
+            line.mark x1=(tenths(x)) x2=(tenths(x)) y1=(top - 8.0) y2=(top + self.height) {}
+            text.small x=(tenths(x + 4.0)) y=(top - 4.0) { (name) }
+        }
     }
 
-    fn line(&self, svg: &mut String, strategy: Strategy, points: &[(f64, f64)], dots: bool) {
-        let places = points.iter().map(|&(x, y)| (self.x(x), self.y(y.min(self.up.1 * 1.05))));
-        let places: Vec<_> = places.collect();
+    fn line(&self, strategy: Strategy, points: &[(f64, f64)], has_dots: bool) -> Markup {
+        let place = |&(x, y): &(f64, f64)| (self.x(x), self.y(y.min(self.up.1 * 1.05)));
+        let places: Vec<_> = points.iter().map(place).collect();
         let list: Vec<_> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let _ = write!(
-            svg,
-            "<g class=\"{}\"><polyline points=\"{}\"/>",
-            class(strategy),
-            list.join(" ")
-        );
-        for (x, y) in places.iter().filter(|_| dots) {
-            let _ = write!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>");
+        html! {
+            g class=(class(strategy)) {
+                polyline points=(list.join(" ")) {}
+                @for &(x, y) in places.iter().filter(|_| has_dots) {
+                    circle cx=(tenths(x)) cy=(tenths(y)) r="3" {}
+                }
+            }
         }
-        svg.push_str("</g>\n");
     }
+}
+
+fn tenths(value: f64) -> String {
+    format!("{value:.1}")
 }
 
 fn ticks(most: f64, step: f64) -> Vec<f64> {

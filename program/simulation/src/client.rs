@@ -1,4 +1,4 @@
-//! The clients: budgets, and operations on their way, decided on by the driver's own code.
+//! Clients: their budgets and operations, with the retry rules of the driver.
 
 use std::{
     sync::Arc,
@@ -6,79 +6,84 @@ use std::{
 };
 
 use steadfast_core::retry::{
-    Budget, Cause, Failure, Kind, Labels, Next, Operation, Phase, Retry, RetrySettings,
+    AttemptFailure, AttemptPhase, CommandFacts, CommandKind, ErrorLabels, FailureCause, NextStep,
+    Retry, RetryBudget, RetrySettings,
 };
 use steadfast_report::random::Rng;
 
 use crate::{Nanos, scenario::Strategy};
 
-/// What each client is given.
+/// All clients of an experiment.
 #[derive(Debug)]
 pub(crate) struct Clients {
     strategy: Strategy,
     settings: RetrySettings,
-    budgets: Vec<Arc<Budget>>,
-    labels: Labels,
-    /// The point of the real clock that virtual time is counted from.
+    budgets: Vec<Arc<RetryBudget>>,
+    labels: ErrorLabels,
+    /// Real time that corresponds to the beginning of virtual time.
     origin: Instant,
     jitter: Rng,
 }
 
-/// An operation on its way.
+/// An operation that has not ended.
 #[derive(Debug)]
-pub(crate) struct Flight {
-    /// When its application asked for it.
+pub(crate) struct PendingOperation {
+    /// Time of the call.
     pub(crate) began: Nanos,
-    /// How often it was sent.
+    /// Number of attempts sent.
     pub(crate) attempts: u32,
     retry: Retry,
 }
 
 impl Clients {
-    /// Clients whose buckets are full.
+    /// Returns clients with full budgets.
     pub(crate) fn new(clients: u32, strategy: Strategy, seed: u64) -> Self {
         let (retries, tokens) = match strategy {
-            Strategy::Never => (Some(0), Budget::CAPACITY),
+            Strategy::Never => (Some(0), RetryBudget::CAPACITY),
             // More tokens than a simulation can spend.
             Strategy::AtOnce | Strategy::Backoff => (None, u32::MAX),
-            Strategy::Steadfast => (None, Budget::CAPACITY),
+            Strategy::Steadfast => (None, RetryBudget::CAPACITY),
         };
         Self {
             strategy,
             settings: RetrySettings {
                 max_adaptive_retries: retries,
-                // There is no other server to go to.
+                // There is no other server to select.
                 overload_retargeting: Some(false),
                 ..RetrySettings::default()
             },
-            budgets: (0..clients).map(|_| Arc::new(Budget::with_capacity(tokens))).collect(),
+            budgets: (0..clients).map(|_| Arc::new(RetryBudget::with_capacity(tokens))).collect(),
             labels: ["SystemOverloadedError", "RetryableError"].iter().collect(),
             origin: Instant::now(),
             jitter: Rng::stream(seed, 3),
         }
     }
 
-    /// Begins an operation of one of them.
-    pub(crate) fn begin(&self, client: u32, now: Nanos) -> Flight {
+    /// Begins an operation of a client.
+    pub(crate) fn begin(&self, client: u32, now: Nanos) -> PendingOperation {
         let budget = &self.budgets[client as usize];
-        // Which server is selected is not told: there is one, and whether something is retried by
-        // its label does not depend on it.
-        let retry = Retry::new(self.settings, Operation::new(Kind::Write), budget);
-        Flight { began: now, attempts: 0, retry }
+        // The retry rules get no selected server: there is one only, and a retry because of a label does not
+        // depend on the server.
+        let retry = Retry::new(self.settings, CommandFacts::new(CommandKind::Write), budget);
+        PendingOperation { began: now, attempts: 0, retry }
     }
 
-    /// Sends an operation, for the first time or again.
-    pub(crate) fn send(&self, flight: &mut Flight, now: Nanos) {
-        flight.attempts += 1;
-        let sent = flight.retry.begin_sending(self.origin + Duration::from_nanos(now));
+    /// Sends the first attempt of an operation or a retry.
+    pub(crate) fn send(&self, operation: &mut PendingOperation, now: Nanos) {
+        operation.attempts += 1;
+        let sent = operation.retry.begin_send(self.origin + Duration::from_nanos(now));
         let _ = sent.expect("there is neither a deadline nor doubt");
     }
 
-    /// The server turned it away. How long to wait before it is sent again, if it is.
-    pub(crate) fn turned_away(&mut self, flight: &mut Flight, now: Nanos) -> Option<Duration> {
-        let failure = Failure {
-            phase: Phase::Sending,
-            cause: Cause::Refused { code: 462, message: "rate exceeded" },
+    /// Processes a rejection. Returns the wait before the next attempt, or `None` if there is no retry.
+    pub(crate) fn on_rejection(
+        &mut self,
+        operation: &mut PendingOperation,
+        now: Nanos,
+    ) -> Option<Duration> {
+        let failure = AttemptFailure {
+            phase: AttemptPhase::Sent,
+            cause: FailureCause::CommandError { code: 462, message: "rate exceeded" },
             labels: self.labels,
             base_backoff: None,
         };
@@ -87,24 +92,24 @@ impl Clients {
             Strategy::AtOnce => 0.0,
             Strategy::Never | Strategy::Backoff | Strategy::Steadfast => self.jitter.unit(),
         };
-        match flight.retry.on_failure(&failure, now, jitter).next {
-            Next::Retry { wait } => Some(wait),
-            Next::GiveUp(_) => None,
+        match operation.retry.on_failure(&failure, now, jitter).next {
+            NextStep::Retry { wait } => Some(wait),
+            NextStep::GiveUp(_) => None,
         }
     }
 
-    /// It was served.
-    pub(crate) fn served(flight: &mut Flight) {
-        flight.retry.succeeded();
+    /// Processes a success.
+    pub(crate) fn on_success(operation: &mut PendingOperation) {
+        operation.retry.succeeded();
     }
 
-    /// The tokens of all together.
+    /// Returns the sum of the tokens in all budgets.
     pub(crate) fn tokens_left(&self) -> f64 {
         self.budgets.iter().map(|budget| budget.tokens_left()).sum()
     }
 
-    /// How many retries were refused for want of a token.
-    pub(crate) fn refused(&self) -> u64 {
-        self.budgets.iter().map(|budget| budget.refused()).sum()
+    /// Returns the number of retries that were omitted because a budget had no token.
+    pub(crate) fn denied_retries(&self) -> u64 {
+        self.budgets.iter().map(|budget| budget.denied()).sum()
     }
 }

@@ -1,4 +1,4 @@
-//! Many experiments: each load with each strategy, as many at a time as the machine has cores.
+//! Grids of experiments: each load with each strategy, run on all cores.
 
 use std::{
     num::NonZero,
@@ -15,22 +15,23 @@ use crate::{
     world::World,
 };
 
-/// The loads that are tried.
+/// Loads of the default grid, as multiples of the capacity.
 pub const LOADS: [f64; 8] = [0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0];
 
-/// Each load with each strategy. Operations begin at the same moments for all strategies.
+/// Returns a scenario for each load with each strategy. Operations begin at the same times for all strategies.
 pub fn cells(base: Scenario, loads: &[f64], strategies: &[Strategy]) -> Vec<Scenario> {
     let of_load =
         |&load: &f64| strategies.iter().map(move |&strategy| Scenario { load, strategy, ..base });
     loads.iter().flat_map(of_load).collect()
 }
 
-/// Runs them all; the reports are in the order of the scenarios. `done` hears after each how many
-/// are.
+/// Runs all scenarios and returns their reports in the same order.
+///
+/// `done` is called after each experiment with the number of finished ones.
 pub fn run(scenarios: &[Scenario], done: impl Fn(usize) + Sync) -> Vec<Report> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(scenarios.len());
     let reports = Mutex::new(vec![None; scenarios.len()]);
-    // The last are the longest, and so come first.
+    // The last scenarios take longest and are started first.
     let (left, finished) = (AtomicUsize::new(scenarios.len()), AtomicUsize::new(0));
     let work = || {
         while let Ok(before) =

@@ -1,35 +1,31 @@
-//! What retries do to a server that has too much to do: thousands of clients, one server of limited
-//! capacity, virtual time.
+//! Overload experiments in virtual time: thousands of clients retry against one server of limited capacity.
 //!
-//! The clients decide with the very code that the driver decides with, [`steadfast_core::retry`].
-//! Everything around it is a model, as plain as it can be:
+//! The clients use the retry rules of the driver, [`steadfast_core::retry`]. The rest is a simple model:
 //!
-//! **Clients.** Each is a process of its own with its own [`Budget`]. Together they begin operations
-//! as a Poisson process whose rate depends on nothing: a user who waits does not keep others from
-//! coming. Each operation belongs to a client drawn evenly. There is no deadline, no limit on
-//! connections, and an operation that failed is not begun again by its application.
+//! **Clients.** Each client has its own [`RetryBudget`]. Together, the clients begin operations as a Poisson process
+//! with a given rate, which does not depend on replies. Each operation belongs to a random client. There are no
+//! deadlines and no connection limits, and applications do not repeat failed operations.
 //!
-//! **Server.** It serves one operation after the other, in the order of their coming, each with the
-//! same amount of work; that gives its capacity. If as many operations wait as may, it sheds: it
-//! answers with code 462 and both labels. Shedding costs a part of the work of serving, by default that
-//! measured for inserts on MongoDB 8.2 ([`INSERT_SHED_COST`]), and comes first: what it takes is missing
-//! for serving. If more has to be rejected than it has time for, the replies come later and later.
+//! **Server.** It serves operations in order of arrival, one at a time, each with the same amount of work, which
+//! determines its capacity. If the queue is full, it rejects the operation with code 462 and both labels. A
+//! rejection costs a part of the work of serving, by default that measured for inserts on MongoDB 8.2
+//! ([`INSERT_SHED_COST`]). Rejections come first and reduce the time for serving. With more rejections than the
+//! server has time for, replies are delayed.
 //!
-//! **Network.** A round trip always takes the same time, and nothing is lost.
+//! **Network.** A round trip always takes the same time, and no message is lost.
 //!
-//! **Time.** At first half of the capacity is asked for, then a multiple of it, then half again.
+//! **Time.** The offered load is half of the capacity, then a multiple of it, then half of it again.
 //!
-//! Left out: other servers to go to, connections and their making, time-outs, operations of
-//! different weight, applications that try again by themselves. All of these make overload worse for
-//! a client that retries eagerly.
+//! The model omits other servers, connections and handshakes, time-outs, operations of different weight, and
+//! applications that retry. Each of these makes overload worse for a client that retries eagerly.
 //!
-//! [`Budget`]: steadfast_core::retry::Budget
+//! [`RetryBudget`]: steadfast_core::retry::RetryBudget
 //! [`INSERT_SHED_COST`]: scenario::INSERT_SHED_COST
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-mod agenda;
 pub mod chart;
 mod client;
+mod event_queue;
 pub mod grid;
 pub mod measure;
 pub mod scenario;
@@ -42,5 +38,5 @@ pub type Nanos = u64;
 
 /// A second.
 pub const SECOND: Nanos = 1_000_000_000;
-/// A thousandth of one.
+/// A millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;

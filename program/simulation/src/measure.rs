@@ -1,102 +1,106 @@
-//! What is counted while time passes, and what it comes to.
+//! Counters of an experiment, and the figures calculated from them.
+
+use std::time::Duration;
 
 use serde::Serialize;
+use steadfast_report::quantiles::Histogram;
 
 use crate::{MILLISECOND, Nanos, SECOND, scenario::Scenario};
 
-/// After the overload, how well it goes is judged for each span of this length.
+/// Length of the windows in which recovery after the overload is measured.
 const WINDOW: Nanos = 100 * MILLISECOND;
-/// All is well again when this part of the operations that begin in a window end well and soon.
-const WELL: f64 = 0.95;
+/// Share of the operations of a window that must succeed in time for the server to count as recovered.
+const RECOVERED_SHARE: f64 = 0.95;
 
-/// All operations, by what became of them.
+/// Number of operations and attempts by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Books {
-    /// Begun.
+pub struct OperationCounts {
+    /// Operations that began.
     pub begun: u64,
-    /// Served.
+    /// Operations that succeeded.
     pub succeeded: u64,
-    /// Turned away for good.
+    /// Operations that failed.
     pub failed: u64,
-    /// Neither, when time was up.
+    /// Operations that had not ended at the end of the experiment.
     pub in_flight: u64,
-    /// How often something was sent.
+    /// Attempts of all operations.
     pub attempts: u64,
-    /// How often a retry was turned away.
+    /// Retries that the server rejected.
     pub retries_shed: u64,
 }
 
-/// How an experiment went. Unless it says otherwise, a number is of the time of the overload.
+/// Figures of an experiment. Those without another remark are of the overload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// What was asked for, as a multiple of the capacity.
+    /// Offered load, as a multiple of the capacity.
     pub load: f64,
-    /// How clients behaved.
+    /// Name of the strategy.
     pub strategy: &'static str,
-    /// Operations begun in a second.
+    /// Operations begun per second.
     pub offered: f64,
-    /// Operations that ended well in a second.
+    /// Operations succeeded per second.
     pub goodput: f64,
-    /// The same as a part of the capacity.
+    /// Goodput as a part of the capacity.
     pub goodput_share: f64,
-    /// The same in the last quarter of the overload: what a long one comes to.
+    /// Goodput in the last quarter of the overload, as a part of the capacity.
     pub late_goodput_share: f64,
-    /// The same in each second from the beginning of all.
+    /// Goodput in each second of the experiment, as a part of the capacity.
     pub goodput_share_by_second: Vec<f64>,
-    /// How often an operation was sent, on average.
+    /// Mean number of attempts per operation.
     pub attempts_per_operation: f64,
-    /// The part of the operations that failed.
+    /// Share of the operations that failed.
     pub failed_share: f64,
-    /// How long half of those that succeeded took at most, in milliseconds.
+    /// Median latency of successful operations, in milliseconds.
     pub median_ms: f64,
-    /// How long 99 of 100 of them took at most, in milliseconds.
+    /// 99th percentile of the latency of successful operations, in milliseconds.
     pub p99_ms: f64,
-    /// How many seconds after the overload all was well again: 95 % of the operations that began
-    /// in a tenth of a second ended well, and in less time than half of a full queue takes. None
-    /// if it was not before the end.
+    /// Seconds from the end of the overload to the recovery: 95 % of the operations that begin in a tenth of a
+    /// second succeed, in less time than half of a full queue takes. `None` without recovery.
     pub recovered_after: Option<f64>,
-    /// How many retries were refused for want of a token, from beginning to end.
-    pub refused_retries: u64,
-    /// All operations from beginning to end.
-    pub books: Books,
+    /// Retries omitted because a budget had no token, in the whole experiment.
+    #[serde(rename = "refusedRetries")]
+    pub denied_retries: u64,
+    /// Number of operations in the whole experiment.
+    #[serde(rename = "books")]
+    pub counts: OperationCounts,
 }
 
-/// Counts.
+/// Counters of a running experiment.
 #[derive(Debug)]
 pub struct Tally {
     scenario: Scenario,
-    /// From beginning to end.
-    pub books: Books,
-    overload: Books,
+    /// Operations of the whole experiment.
+    pub counts: OperationCounts,
+    overload: OperationCounts,
     latencies: Histogram,
     succeeded_late: u64,
     succeeded_by_second: Vec<u64>,
     begun_by_window: Vec<u64>,
-    well_by_window: Vec<u64>,
+    in_time_by_window: Vec<u64>,
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Returns counters that are zero.
     pub fn new(scenario: Scenario) -> Self {
         let [_, _, end] = scenario.phases();
         let windows = slot(scenario.after, WINDOW);
         Self {
             scenario,
-            books: Books::default(),
-            overload: Books::default(),
+            counts: OperationCounts::default(),
+            overload: OperationCounts::default(),
             latencies: Histogram::default(),
             succeeded_late: 0,
             succeeded_by_second: vec![0; slot(end, SECOND) + 1],
             begun_by_window: vec![0; windows],
-            well_by_window: vec![0; windows],
+            in_time_by_window: vec![0; windows],
         }
     }
 
-    /// An operation begins.
+    /// Counts the beginning of an operation.
     pub fn begun(&mut self, at: Nanos) {
-        self.books.begun += 1;
+        self.counts.begun += 1;
         let [_, ends, _] = self.scenario.phases();
         let window = at.checked_sub(ends).map(|since| slot(since, WINDOW));
         if let Some(begun) = window.and_then(|window| self.begun_by_window.get_mut(window)) {
@@ -104,39 +108,39 @@ impl Tally {
         }
     }
 
-    /// It is sent.
+    /// Counts an attempt.
     pub fn sent(&mut self) {
-        self.books.attempts += 1;
+        self.counts.attempts += 1;
     }
 
-    /// It is turned away, and was sent so often.
+    /// Counts the rejection of an operation's latest attempt.
     pub fn shed(&mut self, attempts: u32) {
-        self.books.retries_shed += u64::from(attempts > 1);
+        self.counts.retries_shed += u64::from(attempts > 1);
     }
 
-    /// It ends well.
+    /// Counts the success of an operation.
     pub fn succeeded(&mut self, began: Nanos, at: Nanos, attempts: u32) {
-        self.books.succeeded += 1;
+        self.counts.succeeded += 1;
         let [begins, ends, _] = self.scenario.phases();
         if (begins..ends).contains(&at) {
             self.overload.succeeded += 1;
             self.succeeded_late += u64::from(at >= ends - self.scenario.overload / 4);
-            self.latencies.add(at - began);
+            self.latencies.add(Duration::from_nanos(at - began));
         }
         if let Some(second) = self.succeeded_by_second.get_mut(slot(at, SECOND)) {
             *second += 1;
         }
-        let soon = at - began <= self.scenario.queue / 2 + self.scenario.round_trip;
+        let is_in_time = at - began <= self.scenario.queue / 2 + self.scenario.round_trip;
         let window = began.checked_sub(ends).map(|since| slot(since, WINDOW));
-        if let Some(well) = window.and_then(|window| self.well_by_window.get_mut(window)) {
-            *well += u64::from(soon);
+        if let Some(in_time) = window.and_then(|window| self.in_time_by_window.get_mut(window)) {
+            *in_time += u64::from(is_in_time);
         }
         self.ended(began, attempts);
     }
 
-    /// It fails for good.
+    /// Counts the failure of an operation.
     pub fn failed(&mut self, began: Nanos, attempts: u32) {
-        self.books.failed += 1;
+        self.counts.failed += 1;
         let [begins, ends, _] = self.scenario.phases();
         self.overload.failed += u64::from((begins..ends).contains(&began));
         self.ended(began, attempts);
@@ -150,12 +154,13 @@ impl Tally {
         }
     }
 
-    /// What it comes to.
-    pub fn report(self, refused_retries: u64) -> Report {
+    /// Returns the figures of the experiment.
+    pub fn report(self, denied_retries: u64) -> Report {
         let scenario = self.scenario;
         let goodput = ratio(self.overload.succeeded, scenario.overload) * 1e9;
         let late = ratio(self.succeeded_late, scenario.overload / 4) * 1e9;
         let by_second = self.succeeded_by_second.iter();
+        let millis = |per_mille| self.latencies.quantile(per_mille).as_secs_f64() * 1e3;
         Report {
             load: scenario.load,
             strategy: scenario.strategy.name(),
@@ -169,22 +174,22 @@ impl Tally {
                 .collect(),
             attempts_per_operation: ratio(self.overload.attempts, self.overload.begun),
             failed_share: ratio(self.overload.failed, self.overload.begun),
-            median_ms: self.latencies.percentile(0.5),
-            p99_ms: self.latencies.percentile(0.99),
+            median_ms: millis(500),
+            p99_ms: millis(990),
             recovered_after: self.recovered_after(),
-            refused_retries,
-            books: self.books,
+            denied_retries,
+            counts: self.counts,
         }
     }
 
     fn recovered_after(&self) -> Option<f64> {
-        let windows = self.begun_by_window.iter().zip(&self.well_by_window);
-        // What began in the last window may not have had its time.
-        let judged = self.begun_by_window.len().saturating_sub(1);
-        let ill = windows.take(judged).map(|(&begun, &well)| (well as f64) < WELL * begun as f64);
-        let last_ill = ill.enumerate().rfind(|(_, ill)| *ill);
-        let until = last_ill.map_or(0, |(window, _)| window + 1);
-        (until < judged).then(|| until as f64 * WINDOW as f64 / SECOND as f64)
+        let windows = self.begun_by_window.iter().zip(&self.in_time_by_window);
+        // Operations of the last window may not have ended.
+        let measured = self.begun_by_window.len().saturating_sub(1);
+        let is_overloaded = |(&begun, &in_time)| (in_time as f64) < RECOVERED_SHARE * begun as f64;
+        let last = windows.take(measured).map(is_overloaded).enumerate().rfind(|(_, it)| *it);
+        let until = last.map_or(0, |(window, _)| window + 1);
+        (until < measured).then(|| until as f64 * WINDOW as f64 / SECOND as f64)
     }
 }
 
@@ -196,64 +201,12 @@ fn slot(at: Nanos, width: Nanos) -> usize {
     usize::try_from(at / width).unwrap_or(usize::MAX)
 }
 
-/// Spans of time in slots that grow with them: each is wrong by less than 1 %.
-#[derive(Clone, Debug, Default)]
-struct Histogram {
-    counts: Vec<u64>,
-    total: u64,
-}
-
-impl Histogram {
-    /// Slots for each doubling.
-    const PER_DOUBLING: f64 = 100.0;
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it is not negative"
-    )]
-    fn add(&mut self, span: Nanos) {
-        let slot = ((span.max(1) as f64).log2() * Self::PER_DOUBLING) as usize;
-        if slot >= self.counts.len() {
-            self.counts.resize(slot + 1, 0);
-        }
-        self.counts[slot] += 1;
-        self.total += 1;
-    }
-
-    /// In milliseconds; 0 if nothing was added.
-    fn percentile(&self, part: f64) -> f64 {
-        let wanted = part * self.total as f64;
-        let mut seen = 0;
-        for (slot, &count) in self.counts.iter().enumerate() {
-            seen += count;
-            if count > 0 && seen as f64 >= wanted {
-                let middle = (slot as f64 + 0.5) / Self::PER_DOUBLING;
-                return middle.exp2() / MILLISECOND as f64;
-            }
-        }
-        0.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_right_to_a_hundredth() {
-        let mut histogram = Histogram::default();
-        for millis in 1..=1000 {
-            histogram.add(millis * MILLISECOND);
-        }
-        for (part, expected) in [(0.5, 500.0), (0.99, 990.0), (0.001, 1.0)] {
-            let found = histogram.percentile(part);
-            assert!((found - expected).abs() <= expected * 0.01, "{found} for {expected}");
-        }
-    }
-
-    #[test]
-    fn all_is_well_again_after_the_last_window_that_was_not() {
+    fn recovery_is_after_the_last_window_with_late_or_failed_operations() {
         let scenario = Scenario { after: 5 * SECOND, ..Scenario::default() };
         let ends = scenario.phases()[1];
         let mut tally = Tally::new(scenario);

@@ -1,25 +1,25 @@
-//! What is simulated: how many clients, how strong a server, how much is asked of it.
+//! Parameters of an experiment: clients, capacity of the server, and offered load.
 
 use crate::{MILLISECOND, Nanos, SECOND};
 
-/// How clients behave towards a server that turns them away.
+/// Reaction of clients to a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strategy {
-    /// They raise the error.
+    /// Raises the error.
     Never,
-    /// They try again at once, five times.
+    /// Retries five times without a wait.
     AtOnce,
-    /// They try again five times, with the specification's waits, whatever it costs.
+    /// Retries five times with the waits of the specification, without a token bucket.
     Backoff,
-    /// The same, if their bucket has a token for it: what this driver does.
+    /// Retries like [`Backoff`](Self::Backoff), limited by a token bucket: the behaviour of this driver.
     Steadfast,
 }
 
 impl Strategy {
-    /// All of them, the plainest first.
+    /// All strategies, in the order of tables and charts.
     pub const ALL: [Self; 4] = [Self::Never, Self::AtOnce, Self::Backoff, Self::Steadfast];
 
-    /// What tables and charts call it.
+    /// Returns the name in tables and charts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Never => "no retries",
@@ -38,31 +38,30 @@ pub const INSERT_SHED_COST: f64 = 0.1;
 /// 6,000 documents.
 pub const QUERY_SHED_COST: f64 = 0.01;
 
-/// One experiment.
+/// Parameters of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
-    /// How many clients there are, each a process of its own.
+    /// Number of clients.
     pub clients: u32,
-    /// How many operations each client could have served in a second, were all served alike. With
-    /// the number of clients it makes the server's capacity.
+    /// Capacity of the server, in operations per second and client.
     pub share: f64,
-    /// How much is asked for in the middle, as a multiple of the capacity.
+    /// Offered load during the overload, as a multiple of the capacity.
     pub load: f64,
-    /// How clients behave.
+    /// Reaction of clients to a rejection.
     pub strategy: Strategy,
-    /// How long half of the capacity is asked for, before.
+    /// Duration of the calm phase before the overload, with [`CALM_LOAD`](Self::CALM_LOAD).
     pub calm: Nanos,
-    /// How long `load` is asked for.
+    /// Duration of the overload.
     pub overload: Nanos,
-    /// How long half of the capacity is asked for, afterwards.
+    /// Duration of the calm phase after the overload.
     pub after: Nanos,
-    /// How long a full queue takes to be served.
+    /// Time that the server takes to serve a full queue.
     pub queue: Nanos,
     /// Work of rejecting an operation, as a part of that of serving one. Defaults to [`INSERT_SHED_COST`].
     pub shed_cost: f64,
-    /// A round trip on the network.
+    /// Duration of a round trip on the network.
     pub round_trip: Nanos,
-    /// From what random numbers begin.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
@@ -85,44 +84,44 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// What is asked for before and after, as a multiple of the capacity.
+    /// Offered load of the calm phases, as a multiple of the capacity.
     pub const CALM_LOAD: f64 = 0.5;
 
-    /// The same within so many seconds: a twelfth of them calm before, a quarter after.
+    /// Scales the phases to a total duration: a twelfth calm, two thirds overload, a quarter after it.
     #[must_use]
     pub fn lasting(self, seconds: f64) -> Self {
         let part = |twelfths: f64| nanos(seconds * 1e9 * twelfths / 12.0);
         Self { calm: part(1.0), overload: part(8.0), after: part(3.0), ..self }
     }
 
-    /// Operations that the server can serve in a second.
+    /// Returns the operations that the server can serve per second.
     pub fn capacity(&self) -> f64 {
         f64::from(self.clients) * self.share
     }
 
-    /// The work of serving one.
+    /// Returns the work of serving an operation.
     pub fn serving(&self) -> Nanos {
         nanos(1e9 / self.capacity()).max(1)
     }
 
-    /// The work of turning one away.
+    /// Returns the work of rejecting an operation.
     pub fn shedding(&self) -> Nanos {
         nanos(1e9 / self.capacity() * self.shed_cost)
     }
 
-    /// How many may wait.
-    pub fn most_waiting(&self) -> usize {
+    /// Returns the number of operations that fit into the queue of the server.
+    pub fn queue_capacity(&self) -> usize {
         usize::try_from(self.queue / self.serving()).unwrap_or(usize::MAX).max(1)
     }
 
-    /// When the overload begins, when it ends, and when all does.
+    /// Returns the beginning of the overload, its end, and the end of the experiment.
     pub fn phases(&self) -> [Nanos; 3] {
         let begins = self.calm;
         let ends = begins + self.overload;
         [begins, ends, ends + self.after]
     }
 
-    /// How many operations are begun in a second, at a time.
+    /// Returns the offered load at a time, in operations per second.
     pub fn offered_at(&self, now: Nanos) -> f64 {
         let [begins, ends, _] = self.phases();
         let load = if (begins..ends).contains(&now) { self.load } else { Self::CALM_LOAD };

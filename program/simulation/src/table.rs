@@ -1,68 +1,30 @@
-//! The reports as a table that reads well in a terminal and is Markdown, too.
+//! Table of reports, as Markdown that is readable in a terminal.
 
-use std::fmt::Write;
+use steadfast_report::table::Table;
 
 use crate::{
     measure::Report,
     scenario::{Scenario, Strategy},
 };
 
-const HEAD: [&str; 11] = [
-    "load",
-    "strategy",
-    "offered/s",
-    "goodput/s",
-    "of capacity",
-    "at its end",
-    "of no retries",
-    "attempts/op",
-    "failed",
-    "p50 / p99",
-    "well after",
-];
+const TITLES: &str = ">load|strategy|>offered/s|>goodput/s|>of capacity|>at its end|>of no retries|>attempts/op|\
+                      >failed|>p50 / p99|>recovered after";
 
-/// A table with a row for each report.
+/// Returns a table with a row for each report.
 pub fn table(reports: &[Report], scenario: &Scenario) -> String {
-    let rows: Vec<_> = reports.iter().map(|report| row(report, reports, scenario)).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([HEAD[column].len()]).max().unwrap_or_default()
-    };
-    let widths: Vec<_> = (0..HEAD.len()).map(width).collect();
-    let mut text = String::new();
-    line(&mut text, &HEAD.map(str::to_owned), &widths);
-    let rules = widths.iter().enumerate().map(|(column, &width)| {
-        let dashes = "-".repeat(width + 1);
-        if is_text(column) { format!(":{dashes}") } else { format!("{dashes}:") }
-    });
-    let _ = writeln!(text, "|{}|", rules.collect::<Vec<_>>().join("|"));
-    for row in &rows {
-        line(&mut text, row, &widths);
+    let mut table = Table::new(TITLES);
+    for report in reports {
+        table.row(row(report, reports, scenario));
     }
-    text
-}
-
-fn is_text(column: usize) -> bool {
-    HEAD[column] == "strategy"
-}
-
-fn line(text: &mut String, cells: &[String], widths: &[usize]) {
-    for (column, (cell, &width)) in cells.iter().zip(widths).enumerate() {
-        let _ = if is_text(column) {
-            write!(text, "| {cell:<width$} ")
-        } else {
-            write!(text, "| {cell:>width$} ")
-        };
-    }
-    text.push_str("|\n");
+    table.markdown()
 }
 
 fn row(report: &Report, all: &[Report], scenario: &Scenario) -> [String; 11] {
-    let plain = all
+    let of_no_retries = all
         .iter()
         .find(|other| other.load == report.load && other.strategy == Strategy::Never.name())
-        .filter(|plain| plain.goodput > 0.0)
-        .map_or_else(|| "–".to_owned(), |plain| percent(report.goodput / plain.goodput));
+        .filter(|never| never.goodput > 0.0)
+        .map_or_else(|| "–".to_owned(), |never| percent(report.goodput / never.goodput));
     let recovered = match report.recovered_after {
         Some(seconds) => format!("{seconds:.1} s"),
         None => format!("> {:.0} s", scenario.after as f64 / 1e9),
@@ -74,7 +36,7 @@ fn row(report: &Report, all: &[Report], scenario: &Scenario) -> [String; 11] {
         format!("{:.0}", report.goodput),
         percent(report.goodput_share),
         percent(report.late_goodput_share),
-        plain,
+        of_no_retries,
         format!("{:.2}", report.attempts_per_operation),
         percent(report.failed_share),
         format!("{} / {}", millis(report.median_ms), millis(report.p99_ms)),

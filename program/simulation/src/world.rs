@@ -1,151 +1,153 @@
-//! One experiment from beginning to end.
+//! An experiment from beginning to end.
 
 use steadfast_report::random::Rng;
 
 use crate::{
     Nanos,
-    agenda::Agenda,
-    client::{Clients, Flight},
+    client::{Clients, PendingOperation},
+    event_queue::EventQueue,
     measure::{Report, Tally},
     scenario::Scenario,
-    server::{Accepted, Server},
+    server::{Admission, Server},
 };
 
-/// Clients, a server, and what is under way between them.
+/// State of an experiment: clients, server, and pending operations.
 #[derive(Debug)]
 pub struct World {
     scenario: Scenario,
     clients: Clients,
     server: Server,
-    /// When which operation is sent again.
-    agenda: Agenda,
-    flights: Flights,
+    /// Retries, by the time at which they are sent.
+    retries: EventQueue,
+    pending: PendingOperations,
     arrivals: Rng,
-    /// When the next operation begins; finer than whole nanoseconds, lest rounding add up.
+    /// Beginning of the next operation, in fractions of nanoseconds so that rounding errors do not add up.
     next_begin: f64,
     tally: Tally,
 }
 
-/// The operations under way, each in its place.
+/// Pending operations by slot.
 #[derive(Debug, Default)]
-struct Flights {
-    places: Vec<Option<Flight>>,
+struct PendingOperations {
+    slots: Vec<Option<PendingOperation>>,
     empty: Vec<u32>,
 }
 
-impl Flights {
-    fn put(&mut self, flight: Flight) -> u32 {
-        if let Some(place) = self.empty.pop() {
-            self.places[place as usize] = Some(flight);
-            return place;
+impl PendingOperations {
+    fn insert(&mut self, operation: PendingOperation) -> u32 {
+        if let Some(slot) = self.empty.pop() {
+            self.slots[slot as usize] = Some(operation);
+            return slot;
         }
-        self.places.push(Some(flight));
-        u32::try_from(self.places.len() - 1).expect("memory ends before")
+        self.slots.push(Some(operation));
+        u32::try_from(self.slots.len() - 1).expect("memory ends before")
     }
 
-    fn at(&mut self, place: u32) -> &mut Flight {
-        self.places[place as usize].as_mut().expect("it is under way")
+    fn at(&mut self, slot: u32) -> &mut PendingOperation {
+        self.slots[slot as usize].as_mut().expect("the operation is pending")
     }
 
-    fn remove(&mut self, place: u32) -> Flight {
-        self.empty.push(place);
-        self.places[place as usize].take().expect("it is under way")
+    fn remove(&mut self, slot: u32) -> PendingOperation {
+        self.empty.push(slot);
+        self.slots[slot as usize].take().expect("the operation is pending")
     }
 
     fn len(&self) -> usize {
-        self.places.len() - self.empty.len()
+        self.slots.len() - self.empty.len()
     }
 }
 
-/// What is left when time is up.
+/// Result of an experiment.
 #[derive(Debug)]
-pub struct Ending {
-    /// How it went.
+pub struct Completed {
+    /// Figures of the experiment.
     pub report: Report,
-    /// The tokens of all clients together, after what was under way was dropped.
+    /// Sum of the tokens of all clients after pending operations were dropped.
     pub tokens_left: f64,
 }
 
 impl World {
-    /// Before the first operation.
+    /// Returns the state before the first operation.
     pub fn new(scenario: Scenario) -> Self {
+        let server =
+            Server::new(scenario.serving(), scenario.shedding(), scenario.queue_capacity());
         Self {
             scenario,
             clients: Clients::new(scenario.clients, scenario.strategy, scenario.seed),
-            server: Server::new(scenario.serving(), scenario.shedding(), scenario.most_waiting()),
-            agenda: Agenda::default(),
-            flights: Flights::default(),
+            server,
+            retries: EventQueue::default(),
+            pending: PendingOperations::default(),
             arrivals: Rng::stream(scenario.seed, 1),
             next_begin: 0.0,
             tally: Tally::new(scenario),
         }
     }
 
-    /// Lets all of it happen.
-    pub fn run(mut self) -> Ending {
+    /// Runs the experiment to its end.
+    pub fn run(mut self) -> Completed {
         let [_, _, end] = self.scenario.phases();
         loop {
             let begins = whole(self.next_begin);
-            let again = self.agenda.next_time().unwrap_or(Nanos::MAX);
-            let now = begins.min(again);
+            let retry = self.retries.next_time().unwrap_or(Nanos::MAX);
+            let now = begins.min(retry);
             if now >= end {
                 break;
             }
-            self.pass_time(now);
-            let operation = if again <= begins {
-                self.agenda.take().expect("it was just looked at").1
+            self.advance(now);
+            let operation = if retry <= begins {
+                self.retries.pop().expect("the queue has a next time").1
             } else {
                 self.begin(now)
             };
             self.send(operation, now);
         }
-        self.pass_time(end);
-        self.end()
+        self.advance(end);
+        self.complete()
     }
 
     fn begin(&mut self, now: Nanos) -> u32 {
         self.next_begin += self.arrivals.exponential() / self.scenario.offered_at(now) * 1e9;
         self.tally.begun(now);
-        // A part of the whole range: without a remainder, and the sequence that the documentation's tables have.
+        // Scaled instead of a remainder: the tables of the documentation depend on this sequence.
         let range = u128::from(self.arrivals.next_u64());
         let client = (range * u128::from(self.scenario.clients)) >> 64;
         let client = u32::try_from(client).unwrap_or_default();
-        self.flights.put(self.clients.begin(client, now))
+        self.pending.insert(self.clients.begin(client, now))
     }
 
-    /// The server goes on; what it has served is answered.
-    fn pass_time(&mut self, to: Nanos) {
-        let Self { server, flights, tally, scenario, .. } = self;
+    /// Advances the server and processes its replies.
+    fn advance(&mut self, to: Nanos) {
+        let Self { server, pending, tally, scenario, .. } = self;
         server.advance(to, |operation, at| {
-            let mut flight = flights.remove(operation);
-            Clients::served(&mut flight);
-            tally.succeeded(flight.began, at + scenario.round_trip, flight.attempts);
+            let mut operation = pending.remove(operation);
+            Clients::on_success(&mut operation);
+            tally.succeeded(operation.began, at + scenario.round_trip, operation.attempts);
         });
     }
 
-    fn send(&mut self, operation: u32, now: Nanos) {
-        let Self { clients, server, flights, tally, scenario, .. } = self;
-        let flight = flights.at(operation);
-        clients.send(flight, now);
+    fn send(&mut self, slot: u32, now: Nanos) {
+        let Self { clients, server, pending, tally, scenario, .. } = self;
+        let operation = pending.at(slot);
+        clients.send(operation, now);
         tally.sent();
-        let Accepted::Shed(answered) = server.accept(operation) else { return };
-        tally.shed(flight.attempts);
-        let heard = answered + scenario.round_trip;
-        if let Some(wait) = clients.turned_away(flight, heard) {
+        let Admission::Rejected(replied) = server.accept(slot) else { return };
+        tally.shed(operation.attempts);
+        let received = replied + scenario.round_trip;
+        if let Some(wait) = clients.on_rejection(operation, received) {
             let wait = Nanos::try_from(wait.as_nanos()).expect("waits are seconds");
-            self.agenda.put(heard + wait, operation);
+            self.retries.push(received + wait, slot);
         } else {
-            let flight = flights.remove(operation);
-            tally.failed(flight.began, flight.attempts);
+            let operation = pending.remove(slot);
+            tally.failed(operation.began, operation.attempts);
         }
     }
 
-    fn end(mut self) -> Ending {
-        self.tally.books.in_flight = self.flights.len() as u64;
-        // As if all futures were dropped: the tokens they hold go back.
-        drop(self.flights);
-        let report = self.tally.report(self.clients.refused());
-        Ending { report, tokens_left: self.clients.tokens_left() }
+    fn complete(mut self) -> Completed {
+        self.tally.counts.in_flight = self.pending.len() as u64;
+        // Like dropped futures: their tokens return to the budgets.
+        drop(self.pending);
+        let report = self.tally.report(self.clients.denied_retries());
+        Completed { report, tokens_left: self.clients.tokens_left() }
     }
 }
 

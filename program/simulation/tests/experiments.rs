@@ -1,4 +1,4 @@
-//! What holds of every experiment, and what the driver's way of retrying must not cost.
+//! Invariants of every experiment, and limits on the goodput that the retries of the driver cost.
 #![allow(missing_docs)]
 
 use simulation::{
@@ -9,8 +9,7 @@ use simulation::{
     world::World,
 };
 
-/// A fleet that a debug build simulates in a moment. What matters, the rate of each client, is as in
-/// the large one.
+/// A small fleet for debug builds, with the rate per client of the default one.
 fn small() -> Scenario {
     Scenario { clients: 40, ..Scenario::default() }
 }
@@ -20,7 +19,7 @@ fn report(load: f64, strategy: Strategy) -> Report {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_experiment_and_another_another() {
+fn same_seed_repeats_the_experiment() {
     let scenario = Scenario { load: 3.0, ..small() }.lasting(12.0);
     let run = |seed| World::new(Scenario { seed, ..scenario }).run().report;
     assert_eq!(run(7), run(7));
@@ -28,38 +27,37 @@ fn the_same_seed_gives_the_same_experiment_and_another_another() {
 }
 
 #[test]
-fn every_operation_is_served_or_turned_away_or_under_way() {
+fn every_operation_succeeds_fails_or_is_in_flight() {
     for scenario in grid::cells(small().lasting(12.0), &[0.5, 1.0, 3.0], &Strategy::ALL) {
         for shed_cost in [0.01, 0.2] {
-            let books = World::new(Scenario { shed_cost, ..scenario }).run().report.books;
-            assert!(books.begun > 1000, "{scenario:?}");
-            assert_eq!(books.begun, books.succeeded + books.failed + books.in_flight);
-            assert!(books.attempts >= books.begun && books.attempts <= 6 * books.begun);
+            let counts = World::new(Scenario { shed_cost, ..scenario }).run().report.counts;
+            assert!(counts.begun > 1000, "{scenario:?}");
+            assert_eq!(counts.begun, counts.succeeded + counts.failed + counts.in_flight);
+            assert!(counts.attempts >= counts.begun && counts.attempts <= 6 * counts.begun);
         }
     }
 }
 
-/// What a client loses are the tokens of retries that were turned away; what it gets back is a tenth
-/// for each success at most.
+/// A rejected retry costs a token. A success returns a tenth of a token at most.
 #[test]
 fn tokens_are_accounted_for() {
     for load in [0.5, 1.25, 5.0] {
         let scenario = Scenario { load, ..small() };
-        let ending = World::new(scenario).run();
-        let books = ending.report.books;
+        let completed = World::new(scenario).run();
+        let counts = completed.report.counts;
         let whole = f64::from(scenario.clients) * 1000.0;
-        let left = ending.tokens_left;
-        let least = whole - books.retries_shed as f64;
+        let left = completed.tokens_left;
+        let least = whole - counts.retries_shed as f64;
         assert!(left >= least - 1e-6, "{left} of {least} at {load}");
         assert!(left <= whole + 1e-6);
-        let most = least + books.succeeded as f64 / 10.0;
+        let most = least + counts.succeeded as f64 / 10.0;
         assert!(left <= most + 1e-6, "{left} of {most} at {load}");
     }
 }
 
-/// Goodput of the driver's retries as a part of that without retries: of the whole overload, and of its last
-/// quarter. Loads at which the server serves nearly nothing without retries are left out.
-fn left_over(base: Scenario) -> Vec<(f64, f64, f64)> {
+/// Returns, by load, the goodput with the driver's retries as a part of that without retries: in the whole overload,
+/// and in its last quarter. Omits loads at which the server serves nearly nothing without retries.
+fn goodput_left(base: Scenario) -> Vec<(f64, f64, f64)> {
     let cells = grid::cells(base, &grid::LOADS, &[Strategy::Never, Strategy::Steadfast]);
     let reports = grid::run(&cells, |_| {});
     let pairs = reports.chunks(2).map(|pair| {
@@ -70,12 +68,12 @@ fn left_over(base: Scenario) -> Vec<(f64, f64, f64)> {
     pairs.filter(|(never, _)| *never > 0.05).map(|(_, left)| left).collect()
 }
 
-/// The fifth promise.
+/// The fifth promise of the README.
 #[test]
 fn retries_leave_nine_tenths_of_the_goodput_once_the_budget_is_spent() {
     for shed_cost in [QUERY_SHED_COST, INSERT_SHED_COST, 0.25] {
-        // Clients that ask for this much have spent their tokens by the last quarter.
-        let left = left_over(Scenario { share: 50.0, shed_cost, ..small() });
+        // At this rate, clients have spent their tokens by the last quarter.
+        let left = goodput_left(Scenario { share: 50.0, shed_cost, ..small() });
         assert!(left.len() >= 7, "{left:?}");
         for (load, _, late) in left {
             assert!(late >= 0.9, "{late} at {load} with {shed_cost}");
@@ -85,21 +83,21 @@ fn retries_leave_nine_tenths_of_the_goodput_once_the_budget_is_spent() {
 
 #[test]
 fn retries_of_expensive_operations_leave_nine_tenths_of_the_goodput_at_any_time() {
-    for (load, whole, late) in left_over(Scenario { shed_cost: QUERY_SHED_COST, ..small() }) {
+    for (load, whole, late) in goodput_left(Scenario { shed_cost: QUERY_SHED_COST, ..small() }) {
         assert!(whole >= 0.9, "{whole} at {load}");
         assert!(load < 3.0 || late >= 0.99, "{late} at {load}");
     }
 }
 
-/// The limit of the promise: 1000 tokens for each client are many if clients ask for little.
+/// The limit of the promise: at a low rate, 1000 tokens per client last long.
 #[test]
 fn retries_of_cheap_operations_cost_most_of_the_goodput_until_the_budget_is_spent() {
-    let left = left_over(small());
+    let left = goodput_left(small());
     let at = |load: f64| left.iter().find(|left| left.0 == load).expect("it was tried").1;
     assert!(at(0.75) > 0.99 && at(1.25) < 0.6 && at(2.0) < 0.4, "{left:?}");
 }
 
-/// The experiment can tell: without the bucket it comes out otherwise.
+/// Shows that the experiment detects the effect of the bucket.
 #[test]
 fn retries_without_a_bucket_cost_goodput() {
     let never = report(5.0, Strategy::Never);
@@ -109,12 +107,12 @@ fn retries_without_a_bucket_cost_goodput() {
         assert!(eager.attempts_per_operation > 5.0);
     }
     let ours = report(5.0, Strategy::Steadfast);
-    assert!(ours.attempts_per_operation < 3.0 && ours.refused_retries > 0);
+    assert!(ours.attempts_per_operation < 3.0 && ours.denied_retries > 0);
 }
 
-/// What retries are for: a short burst is ridden out.
+/// The purpose of retries.
 #[test]
-fn a_burst_that_is_over_soon_fails_less_with_retries() {
+fn fewer_operations_of_a_short_burst_fail_with_retries() {
     let failed = |shed_cost, strategy| {
         let burst = Scenario { load: 2.0, shed_cost, ..small() }.lasting(1.5);
         let scenario = Scenario { strategy, after: 15_000_000_000, ..burst };
@@ -128,7 +126,7 @@ fn a_burst_that_is_over_soon_fails_less_with_retries() {
 }
 
 #[test]
-fn below_capacity_all_strategies_are_the_same() {
+fn strategies_do_not_differ_below_the_capacity() {
     let never = report(0.5, Strategy::Never);
     assert_eq!((never.failed_share, never.attempts_per_operation), (0.0, 1.0));
     for strategy in Strategy::ALL {
@@ -139,7 +137,7 @@ fn below_capacity_all_strategies_are_the_same() {
 }
 
 #[test]
-fn the_table_is_aligned_and_has_a_row_for_each_experiment() {
+fn table_and_chart_contain_every_experiment() {
     let base = small().lasting(3.0);
     let cells = grid::cells(base, &[0.5, 5.0], &Strategy::ALL);
     let reports = grid::run(&cells, |_| {});

@@ -34,10 +34,10 @@ pub(crate) use steadfast::application::Library as SteadfastLibrary;
 use std::{net::SocketAddr, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use steadfast_report::quantiles::Histogram;
 
 use crate::{
     Result,
-    measure::Latencies,
     single::{Load, Measured},
     workload::{SOME, Workload},
 };
@@ -160,9 +160,9 @@ pub(crate) trait Worker: Send + Sized + 'static {
     fn call_until(
         mut self,
         done: impl Fn(u64, Duration) -> bool + Send,
-    ) -> impl Future<Output = Result<(Self, Latencies)>> + Send {
+    ) -> impl Future<Output = Result<(Self, Histogram)>> + Send {
         async move {
-            let mut latencies = Latencies::new();
+            let mut latencies = Histogram::default();
             let began = std::time::Instant::now();
             let mut last = began;
             loop {

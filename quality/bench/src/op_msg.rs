@@ -1,61 +1,35 @@
 //! Messages as bytes: built once, patched in place, cut out of a stream.
 
 use bson::{RawDocument, RawDocumentBuf};
+use steadfast_wire::{DocumentBytes, DocumentRun, OpCode, OpMsg, OpReply};
 
-/// The code of OP_MSG.
-pub(crate) const OP_MSG: i32 = 2013;
 /// The code of OP_QUERY, which a driver's first message is.
-pub(crate) const OP_QUERY: i32 = 2004;
-/// The code of OP_REPLY, which answers it.
-const OP_REPLY: i32 = 1;
+pub(crate) const OP_QUERY: i32 = OpCode::Query.code();
 /// Where the body begins: after the header, the flags and the section's kind.
 pub(crate) const BODY_AT: usize = 16 + 4 + 1;
 
-/// A message with a body, and documents beside it.
-pub(crate) fn message(body: &RawDocument, beside: Option<(&str, &[RawDocumentBuf])>) -> Vec<u8> {
-    let mut bytes = header(OP_MSG);
-    bytes.extend([0; 4]);
-    bytes.push(0);
-    bytes.extend_from_slice(body.as_bytes());
-    if let Some((identifier, documents)) = beside {
-        bytes.push(1);
-        let start = bytes.len();
-        bytes.extend([0; 4]);
-        bytes.extend_from_slice(identifier.as_bytes());
-        bytes.push(0);
-        for document in documents {
-            bytes.extend_from_slice(document.as_bytes());
-        }
-        let size = length(bytes.len() - start);
-        bytes[start..start + 4].copy_from_slice(&size);
+/// A message with a body and a document sequence.
+pub(crate) fn message(body: &RawDocument, sequence: Option<(&str, &[RawDocumentBuf])>) -> Vec<u8> {
+    let mut message = OpMsg::new(document_bytes(body));
+    if let Some((identifier, documents)) = sequence {
+        let documents = DocumentRun::copy_from(documents).expect("valid documents");
+        message = message.with_sequence(identifier, documents);
     }
-    finished(bytes)
+    let mut bytes = Vec::new();
+    message.encode(0, 0, &mut bytes).expect("a message of less than two gigabytes");
+    bytes
 }
 
 /// The answer to an OP_QUERY.
 pub(crate) fn legacy_reply(body: &RawDocument) -> Vec<u8> {
-    let mut bytes = header(OP_REPLY);
-    // Flags, cursor, where it starts; and one document.
-    bytes.extend([0; 4 + 8 + 4]);
-    bytes.extend_from_slice(&1_i32.to_le_bytes());
-    bytes.extend_from_slice(body.as_bytes());
-    finished(bytes)
-}
-
-fn header(code: i32) -> Vec<u8> {
-    let mut bytes = vec![0; 12];
-    bytes.extend_from_slice(&code.to_le_bytes());
+    let mut bytes = Vec::new();
+    let reply = OpReply::to_command(&document_bytes(body)).expect("a small reply");
+    reply.encode(0, 0, &mut bytes).expect("a small reply");
     bytes
 }
 
-fn finished(mut bytes: Vec<u8>) -> Vec<u8> {
-    let total = length(bytes.len());
-    bytes[..4].copy_from_slice(&total);
-    bytes
-}
-
-fn length(bytes: usize) -> [u8; 4] {
-    i32::try_from(bytes).expect("a message of less than two gigabytes").to_le_bytes()
+fn document_bytes(document: &RawDocument) -> DocumentBytes {
+    document.try_into().expect("a valid document")
 }
 
 /// The number at this place.

@@ -1,23 +1,25 @@
-//! A picture of the table: for each case how near to the floor the drivers come, as bars.
+//! Chart of the table: results of the drivers as shares of the floor, as bars.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{fs, path::Path};
+
+use maud::{Markup, PreEscaped, html};
 
 use crate::{Result, comparison::Outcome, contender::Contender, table};
 
 const WIDTH: usize = 860;
-/// Where the bars begin, and how long one is that reaches the floor.
+/// Beginning of the bars.
 const LEFT: f64 = 290.0;
+/// Length of a bar that reaches the floor.
 const FLOOR: f64 = 440.0;
-/// What is drawn of a bar that passes the floor by chance.
+/// Maximum share that is drawn, for a bar that passes the floor by chance.
 const MOST: f64 = 1.04;
 const ROW: usize = 32;
 const TOP: usize = 78;
-/// The room that the name of a server takes, above its cases.
+/// Height of the name of a server, above its cases.
 const HEADING: usize = 34;
 
 /// Colours by name, for a light and for a dark page.
-const STYLE: &str = "\
-<style>
+const STYLE: &str = "
   text { font: 12px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #24292f }
   .page { fill: #ffffff } .title { font-size: 17px; font-weight: 600 }
   .heading { font-weight: 600; paint-order: stroke; stroke: #ffffff; stroke-width: 6px }
@@ -28,16 +30,15 @@ const STYLE: &str = "\
     .line { stroke: #30363d } .floor { stroke: #8d96a0 }
     .steadfast { fill: #2dd4bf } .official { fill: #a5822f }
   }
-</style>
 ";
 
-/// Draws what a comparison has stored with `--json`.
+/// Draws the results that a comparison has stored with `--json`.
 pub(crate) fn draw(samples: &Path, picture: &Path) -> Result<()> {
     Ok(fs::write(picture, svg(&table::read(samples)?))?)
 }
 
 fn svg(outcomes: &[Outcome]) -> String {
-    let mut body = String::new();
+    let mut rows = Vec::new();
     let mut y = TOP;
     let mut server = "";
     for outcome in outcomes {
@@ -45,27 +46,26 @@ fn svg(outcomes: &[Outcome]) -> String {
         let (case, on) = outcome.case.rsplit_once(", ").unwrap_or((&outcome.case, ""));
         if on != server {
             server = on;
-            let _ = writeln!(
-                body,
-                "<text class=\"heading\" x=\"16\" y=\"{}\">{}</text>",
-                y + 22,
-                title(on)
-            );
+            rows.push(html! { text.heading x="16" y=(y + 22) { (title(on)) } });
             y += HEADING;
         }
-        row(&mut body, y, case, outcome);
+        rows.push(row(y, case, outcome));
         y += ROW;
     }
     let height = y + 12;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
-         height=\"{height}\" role=\"img\" aria-label=\"Operations or documents per second as a share of a raw socket's\">\n\
-         {STYLE}<rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\n\
-         <text class=\"title\" x=\"16\" y=\"28\">Operations or documents per second, as a share of a raw socket's</text>\n"
-    );
-    legend(&mut svg);
-    scale(&mut svg, height);
-    svg + &body + "</svg>\n"
+    let name = "Operations or documents per second, as a share of a raw socket's";
+    let svg = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format_args!("0 0 {WIDTH} {height}")) width=(WIDTH)
+            height=(height) role="img" aria-label=(name) {
+            style { (PreEscaped(STYLE)) }
+            rect.page width=(WIDTH) height=(height) rx="6" {}
+            text.title x="16" y="28" { (name) }
+            (legend())
+            (scale(height))
+            @for row in rows { (row) }
+        }
+    };
+    svg.into_string() + "\n"
 }
 
 fn title(server: &str) -> &str {
@@ -76,67 +76,50 @@ fn title(server: &str) -> &str {
     }
 }
 
-fn row(svg: &mut String, y: usize, case: &str, outcome: &Outcome) {
-    let _ = writeln!(svg, "<text x=\"16\" y=\"{}\">{case}</text>", y + 17);
-    bar(svg, y + 2, outcome, Contender::Steadfast);
-    bar(svg, y + 15, outcome, Contender::Official);
+fn row(y: usize, case: &str, outcome: &Outcome) -> Markup {
     let share = |contender| table::share_of_floor(outcome, contender);
     let times = share(Contender::Steadfast) / share(Contender::Official);
-    if times.is_finite() {
-        let _ = writeln!(
-            svg,
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{times:.1} ×</text>",
-            WIDTH - 16,
-            y + 17
-        );
+    html! {
+        text x="16" y=(y + 17) { (case) }
+        (bar(y + 2, share(Contender::Steadfast), Contender::Steadfast))
+        (bar(y + 15, share(Contender::Official), Contender::Official))
+        @if times.is_finite() {
+            text x=(WIDTH - 16) y=(y + 17) text-anchor="end" { (format_args!("{times:.1} ×")) }
+        }
     }
 }
 
-fn legend(svg: &mut String) {
-    for (x, contender) in [(16, Contender::Steadfast), (106, Contender::Official)] {
-        let name = contender.name();
-        let _ = writeln!(
-            svg,
-            "<rect class=\"{name}\" x=\"{x}\" y=\"44\" width=\"11\" height=\"11\" rx=\"2\"/>\
-             <text x=\"{}\" y=\"54\">{name}</text>",
-            x + 17
-        );
-    }
-    let _ = writeln!(
-        svg,
-        "<text class=\"faint\" x=\"{}\" y=\"54\" text-anchor=\"end\">against official</text>",
-        WIDTH - 16
-    );
-}
-
-/// Lines at each quarter; the last is the floor itself, which no driver passes but by chance.
-fn scale(svg: &mut String, height: usize) {
-    for (quarter, label) in ["0", "0.25", "0.5", "0.75", "raw socket"].into_iter().enumerate() {
-        let x = LEFT + FLOOR / 4.0 * f64::from(u8::try_from(quarter).unwrap_or(0));
-        let class = if quarter == 4 { "floor" } else { "line" };
-        let _ = writeln!(
-            svg,
-            "<text class=\"faint\" x=\"{x}\" y=\"72\" text-anchor=\"middle\">{label}</text>\
-             <line class=\"{class}\" x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{}\"/>",
-            height - 10
-        );
+fn legend() -> Markup {
+    html! {
+        @for (x, contender) in [(16, Contender::Steadfast), (106, Contender::Official)] {
+            rect class=(contender.name()) x=(x) y="44" width="11" height="11" rx="2" {}
+            text x=(x + 17) y="54" { (contender.name()) }
+        }
+        text.faint x=(WIDTH - 16) y="54" text-anchor="end" { "against official" }
     }
 }
 
-fn bar(svg: &mut String, y: usize, outcome: &Outcome, contender: Contender) {
-    let share = table::share_of_floor(outcome, contender);
-    if !share.is_finite() {
-        return;
+/// Lines at each quarter. The last is the floor itself, which drivers pass by chance only.
+fn scale(height: usize) -> Markup {
+    html! {
+        @for (quarter, label) in (0_u8..).zip(["0", "0.25", "0.5", "0.75", "raw socket"]) {
+            @let x = LEFT + FLOOR / 4.0 * f64::from(quarter);
+            @let class = if quarter == 4 { "floor" } else { "line" };
+            text.faint x=(x) y="72" text-anchor="middle" { (label) }
+            line class=(class) x1=(x) y1=(TOP) x2=(x) y2=(height - 10) {}
+        }
     }
+}
+
+/// A bar, unless the contender was not measured.
+fn bar(y: usize, share: f64, contender: Contender) -> Markup {
     let width = FLOOR * share.min(MOST);
-    let _ = writeln!(
-        svg,
-        "<rect class=\"{}\" x=\"{LEFT}\" y=\"{y}\" width=\"{width:.1}\" height=\"11\" rx=\"2\"/>\
-         <text class=\"faint\" x=\"{:.1}\" y=\"{}\">{share:.2}</text>",
-        contender.name(),
-        LEFT + width + 5.0,
-        y + 10,
-    );
+    html! {
+        @if share.is_finite() {
+            rect class=(contender.name()) x=(LEFT) y=(y) width=(format_args!("{width:.1}")) height="11" rx="2" {}
+            text.faint x=(format_args!("{:.1}", LEFT + width + 5.0)) y=(y + 10) { (format_args!("{share:.2}")) }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -147,7 +130,7 @@ mod tests {
     use crate::single::Sample;
 
     #[test]
-    fn a_bar_is_as_long_as_its_share_of_the_floor() {
+    fn bars_are_as_long_as_their_shares_of_the_floor() {
         let sample = |per_second| Sample {
             units: 1,
             per_second,
@@ -167,6 +150,6 @@ mod tests {
         let svg = svg(&[outcome]);
         assert!(svg.contains("width=\"220.0\" height=\"11\""), "{svg}");
         assert!(svg.contains(">ping, 1 task</text>"), "{svg}");
-        assert!(!svg.contains("NaN"), "who was not measured has no bar: {svg}");
+        assert!(!svg.contains("NaN"), "a contender without samples has no bar: {svg}");
     }
 }

@@ -6,12 +6,13 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use steadfast_report::quantiles::Histogram;
 use tokio::{runtime, task::JoinSet};
 
 use crate::{
     Result,
     contender::{Contender, Job, Worker},
-    measure::{Allocations, Latencies, peak_memory, processor_time},
+    measure::{Allocations, peak_memory, processor_time},
     workload::Workload,
 };
 
@@ -62,7 +63,7 @@ pub(crate) struct Measured {
     elapsed: Duration,
     processor: Duration,
     allocated: Option<Allocations>,
-    latencies: Latencies,
+    latencies: Histogram,
 }
 
 /// What a measuring process tells: all per unit, which is an operation or a document.
@@ -124,13 +125,13 @@ impl Load {
 }
 
 /// Each worker in a task of its own, as in a server that gets many requests.
-async fn all_at_once<W: Worker>(workers: Vec<W>, amount: Amount) -> Result<(Vec<W>, Latencies)> {
+async fn all_at_once<W: Worker>(workers: Vec<W>, amount: Amount) -> Result<(Vec<W>, Histogram)> {
     let mut tasks = JoinSet::new();
     for worker in workers {
         tasks.spawn(worker.call_until(move |calls, elapsed| amount.is_done(calls, elapsed)));
     }
     let mut workers = Vec::with_capacity(tasks.len());
-    let mut latencies = Latencies::new();
+    let mut latencies = Histogram::default();
     while let Some(ended) = tasks.join_next().await {
         let (worker, of_worker) = ended??;
         workers.push(worker);
@@ -148,8 +149,8 @@ impl Measured {
         Ok(Sample {
             units,
             per_second: units as f64 / self.elapsed.as_secs_f64(),
-            p50_micros: micros(self.latencies.quantile(0.5)),
-            p99_micros: micros(self.latencies.quantile(0.99)),
+            p50_micros: micros(self.latencies.quantile(500)),
+            p99_micros: micros(self.latencies.quantile(990)),
             processor_micros: each(micros(self.processor)),
             allocations: self.allocated.map(|allocated| each(allocated.count as f64)),
             allocated_bytes: self.allocated.map(|allocated| each(allocated.bytes as f64)),

@@ -15,76 +15,49 @@ struct Folder {
     specifications: &'static str,
 }
 
-const fn folder(
-    suite: &'static str,
-    pymongo: &'static str,
-    specifications: &'static str,
-) -> Folder {
-    Folder { suite, pymongo, specifications }
+/// A suite that PyMongo has in a folder of its name.
+const fn folder(suite: &'static str, specifications: &'static str) -> Folder {
+    Folder { suite, pymongo: suite, specifications }
 }
 
 /// One line per suite; a suite's own file chooses among the subfolders.
 const FOLDERS: &[Folder] = &[
-    folder("auth", "auth", "auth/tests"),
-    folder("causal_consistency", "causal_consistency", "causal-consistency/tests"),
-    folder("change_streams", "change_streams", "change-streams/tests"),
-    folder("client-backpressure", "client-backpressure", "client-backpressure/tests"),
-    folder("collection_management", "collection_management", "collection-management/tests"),
-    folder("command_logging", "command_logging", "command-logging-and-monitoring/tests/logging"),
-    folder(
-        "command_monitoring",
-        "command_monitoring",
-        "command-logging-and-monitoring/tests/monitoring",
-    ),
-    folder(
-        "connection_logging",
-        "connection_logging",
-        "connection-monitoring-and-pooling/tests/logging",
-    ),
-    folder(
-        "connection_monitoring",
-        "connection_monitoring",
-        "connection-monitoring-and-pooling/tests/cmap-format",
-    ),
-    folder("connection_string", "connection_string/test", "connection-string/tests"),
-    folder("csot", "csot", "client-side-operations-timeout/tests"),
-    folder("crud", "crud", "crud/tests"),
-    folder(
-        "discovery_and_monitoring",
-        "discovery_and_monitoring",
-        "server-discovery-and-monitoring/tests",
-    ),
-    folder("gridfs", "gridfs", "gridfs/tests"),
-    folder("handshake", "handshake", "mongodb-handshake/tests"),
-    folder("index_management", "index_management", "index-management/tests"),
-    folder("load_balancer", "load_balancer", "load-balancers/tests"),
-    folder("max_staleness", "max_staleness", "max-staleness/tests"),
-    folder("read_write_concern", "read_write_concern", "read-write-concern/tests"),
-    folder("retryable_reads", "retryable_reads", "retryable-reads/tests"),
-    folder("retryable_writes", "retryable_writes", "retryable-writes/tests"),
-    folder("run_command", "run_command", "run-command/tests"),
-    folder(
-        "sdam_monitoring",
-        "sdam_monitoring",
-        "server-discovery-and-monitoring/tests/monitoring",
-    ),
-    folder("server_selection", "server_selection", "server-selection/tests"),
-    folder(
-        "server_selection_logging",
-        "server_selection_logging",
-        "server-selection/tests/logging",
-    ),
-    folder("sessions", "sessions", "sessions/tests"),
-    folder("srv_seedlist", "srv_seedlist", "initial-dns-seedlist-discovery/tests"),
-    folder("transactions", "transactions", "transactions/tests"),
-    folder(
-        "transactions-convenient-api",
-        "transactions-convenient-api",
-        "transactions-convenient-api/tests",
-    ),
-    folder("unified-test-format", "unified-test-format", "unified-test-format/tests"),
-    folder("uri_options", "uri_options", "uri-options/tests"),
-    folder("versioned-api", "versioned-api", "versioned-api/tests"),
+    folder("auth", "auth/tests"),
+    folder("causal_consistency", "causal-consistency/tests"),
+    folder("change_streams", "change-streams/tests"),
+    folder("client-backpressure", "client-backpressure/tests"),
+    folder("collection_management", "collection-management/tests"),
+    folder("command_logging", "command-logging-and-monitoring/tests/logging"),
+    folder("command_monitoring", "command-logging-and-monitoring/tests/monitoring"),
+    folder("connection_logging", "connection-monitoring-and-pooling/tests/logging"),
+    folder("connection_monitoring", "connection-monitoring-and-pooling/tests/cmap-format"),
+    Folder {
+        suite: "connection_string",
+        pymongo: "connection_string/test",
+        specifications: "connection-string/tests",
+    },
+    folder("csot", "client-side-operations-timeout/tests"),
+    folder("crud", "crud/tests"),
+    folder("discovery_and_monitoring", "server-discovery-and-monitoring/tests"),
+    folder("gridfs", "gridfs/tests"),
+    folder("handshake", "mongodb-handshake/tests"),
+    folder("index_management", "index-management/tests"),
+    folder("load_balancer", "load-balancers/tests"),
+    folder("max_staleness", "max-staleness/tests"),
+    folder("read_write_concern", "read-write-concern/tests"),
+    folder("retryable_reads", "retryable-reads/tests"),
+    folder("retryable_writes", "retryable-writes/tests"),
+    folder("run_command", "run-command/tests"),
+    folder("sdam_monitoring", "server-discovery-and-monitoring/tests/monitoring"),
+    folder("server_selection", "server-selection/tests"),
+    folder("server_selection_logging", "server-selection/tests/logging"),
+    folder("sessions", "sessions/tests"),
+    folder("srv_seedlist", "initial-dns-seedlist-discovery/tests"),
+    folder("transactions", "transactions/tests"),
+    folder("transactions-convenient-api", "transactions-convenient-api/tests"),
+    folder("unified-test-format", "unified-test-format/tests"),
+    folder("uri_options", "uri-options/tests"),
+    folder("versioned-api", "versioned-api/tests"),
 ];
 
 /// A folder that holds the suites.
@@ -240,13 +213,15 @@ impl std::error::Error for LoadError {}
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
 
-    /// A folder of this test alone with these files in it.
-    fn tree(name: &str, files: &[&str]) -> PathBuf {
-        let root = std::env::temp_dir().join(format!("conformance-{}-{name}", std::process::id()));
+    /// A temporary directory with these files in it.
+    fn tree(files: &[&str]) -> TempDir {
+        let root = tempfile::tempdir().unwrap();
         for file in files {
-            let path = root.join(file);
+            let path = root.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, r#"{ "at": { "$numberLong": "7" } }"#).unwrap();
         }
@@ -261,42 +236,34 @@ mod tests {
 
     #[test]
     fn both_layouts_are_recognised_and_name_files_alike() {
-        let pymongo = tree(
-            "pymongo",
-            &[
-                "test/connection_string/test/a.json",
-                "test/discovery_and_monitoring/rs/b.json",
-                "test/discovery_and_monitoring/rs/a.json",
-                "test/discovery_and_monitoring/single/c.json",
-            ],
-        );
-        let specifications = tree(
-            "specifications",
-            &[
-                "source/connection-string/tests/a.json",
-                "source/server-discovery-and-monitoring/tests/rs/b.json",
-                "source/server-discovery-and-monitoring/tests/rs/b.yml",
-                "source/server-discovery-and-monitoring/tests/rs/a.json",
-                "source/server-discovery-and-monitoring/tests/single/c.json",
-            ],
-        );
+        let pymongo = tree(&[
+            "test/connection_string/test/a.json",
+            "test/discovery_and_monitoring/rs/b.json",
+            "test/discovery_and_monitoring/rs/a.json",
+            "test/discovery_and_monitoring/single/c.json",
+        ]);
+        let specifications = tree(&[
+            "source/connection-string/tests/a.json",
+            "source/server-discovery-and-monitoring/tests/rs/b.json",
+            "source/server-discovery-and-monitoring/tests/rs/b.yml",
+            "source/server-discovery-and-monitoring/tests/rs/a.json",
+            "source/server-discovery-and-monitoring/tests/single/c.json",
+        ]);
+        let (pymongo, specifications) = (pymongo.path(), specifications.path());
         let roots =
-            [&pymongo, &pymongo.join("test"), &specifications, &specifications.join("source")];
+            [pymongo, &pymongo.join("test"), specifications, &specifications.join("source")];
         for root in roots {
             assert_eq!(names(root, &["single", "rs"]), ["single/c.json", "rs/a.json", "rs/b.json"]);
         }
-        let file = &SpecDir::open(&pymongo).unwrap().files("connection_string").unwrap()[0];
+        let file = &SpecDir::open(pymongo).unwrap().files("connection_string").unwrap()[0];
         assert_eq!(file.document().unwrap().get_i64("at").unwrap(), 7);
-        fs::remove_dir_all(pymongo).unwrap();
-        fs::remove_dir_all(specifications).unwrap();
     }
 
     #[test]
     fn a_folder_without_files_is_an_error() {
-        let root = tree("empty", &["connection_string/test/a.json"]);
-        let spec = SpecDir::open(&root).unwrap();
+        let root = tree(&["connection_string/test/a.json"]);
+        let spec = SpecDir::open(root.path()).unwrap();
         assert!(spec.files("connection_string").is_ok());
         assert!(spec.files("max_staleness").is_err());
-        fs::remove_dir_all(root).unwrap();
     }
 }

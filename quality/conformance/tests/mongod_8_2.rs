@@ -3,9 +3,11 @@
 //! The other suites and targets are run by `cargo run --release -p conformance -- --target all`.
 #![allow(missing_docs)]
 
+mod common;
+
 use std::{
     collections::BTreeMap,
-    env, io,
+    env,
     sync::{
         Mutex, OnceLock, PoisonError,
         mpsc::{self, Receiver},
@@ -13,8 +15,7 @@ use std::{
     thread,
 };
 
-use conformance::{Context, Ledger, SpecDir, SuiteReport, Target, figures, run, suites};
-use testbed::Version;
+use conformance::{Ledger, SuiteReport, Target, run, suites};
 
 macro_rules! chosen_suites {
     ($each:ident) => {
@@ -73,9 +74,7 @@ fn start_queues() -> Mutex<Reports> {
 }
 
 fn report(target: &Target, name: &str, has_own_cluster: bool) -> SuiteReport {
-    let dir = testbed::spec_tests().unwrap_or_else(|error| panic!("{error}"));
-    let spec = SpecDir::open(dir).unwrap_or_else(|error| panic!("{error}"));
-    let context = Context::new(spec, target.clone());
+    let context = common::context(target);
     let context = if has_own_cluster { context.apart(0) } else { context };
     let suite = suites::find(name).expect("a suite has the name of its module");
     run(&suite, &context, &Ledger::of_this_repository(target))
@@ -83,9 +82,8 @@ fn report(target: &Target, name: &str, has_own_cluster: bool) -> SuiteReport {
 
 fn passes(target: &Target, name: &'static str) {
     static QUEUED: OnceLock<Mutex<Reports>> = OnceLock::new();
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
+    testbed::require!(testbed::spec_tests());
     let all_are_asked_for = env::args().skip(1).all(|argument| argument.starts_with('-'));
     let report = if all_are_asked_for {
         let queued = QUEUED.get_or_init(start_queues);
@@ -95,16 +93,8 @@ fn passes(target: &Target, name: &'static str) {
     } else {
         report(target, name, false)
     };
-    if !report.second_tries.is_empty() {
-        // Not captured, so that it is seen although the test passes: the figures of first tries are published.
-        report.write(&mut io::stderr()).expect("the standard error can be written to");
-    }
-    assert!(report.is_ok(), "{}", report.complaints().join("\n"));
-    // The figures are those of the servers and suites that the tests fetch.
-    let other = ["STEADFAST_SPEC_TESTS", "STEADFAST_MONGOD_8_2", "STEADFAST_MONGOS_8_2"];
-    if other.iter().all(|variable| env::var_os(variable).is_none()) {
-        figures::check(&report, target).unwrap_or_else(|differ| panic!("{differ}"));
-    }
+    let variables = ["STEADFAST_SPEC_TESTS", "STEADFAST_MONGOD_8_2", "STEADFAST_MONGOS_8_2"];
+    common::check(&report, target, &variables);
 }
 
 macro_rules! replica_set_tests {

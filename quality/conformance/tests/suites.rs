@@ -1,23 +1,29 @@
 //! Runs every suite on `mongod` 6.0, a test each.
 #![allow(missing_docs)]
 
+mod common;
+
 use std::{
-    env, io,
+    env,
     panic::resume_unwind,
     sync::{Mutex, OnceLock, PoisonError},
     thread::{self, JoinHandle},
 };
 
-use conformance::{Context, Ledger, SpecDir, SuiteReport, Target, figures, run, suites};
+use conformance::{Context, Ledger, SuiteReport, Target, run, suites};
 
-fn context() -> &'static Context {
-    static CONTEXT: OnceLock<Context> = OnceLock::new();
-    CONTEXT.get_or_init(|| {
-        let dir = testbed::spec_tests().unwrap_or_else(|error| panic!("{error}"));
-        let spec = SpecDir::open(dir).unwrap_or_else(|error| panic!("{error}"));
-        Context::new(spec, Target::Mongod6_0)
-    })
-}
+/// Suites that need no servers.
+const WITHOUT_SERVERS: [&str; 9] = [
+    "auth",
+    "connection_monitoring",
+    "connection_string",
+    "discovery_and_monitoring",
+    "max_staleness",
+    "sdam_monitoring",
+    "server_selection",
+    "srv_seedlist",
+    "uri_options",
+];
 
 /// The suites that take longest, most of it waiting. Each has a replica set to itself, and begins with the
 /// first of the others, so that the time is not the sum of all.
@@ -27,6 +33,10 @@ type Begun = (&'static str, JoinHandle<SuiteReport>);
 
 fn passes(name: &str) {
     static BEGUN_EARLY: OnceLock<Mutex<Vec<Begun>>> = OnceLock::new();
+    testbed::require!(testbed::spec_tests());
+    if !WITHOUT_SERVERS.contains(&name) {
+        testbed::require!(testbed::shared::servers());
+    }
     let early = BEGUN_EARLY.get_or_init(|| {
         let all_are_asked_for = env::args().skip(1).all(|argument| argument.starts_with('-'));
         let long = LONG.into_iter().filter(|_| all_are_asked_for);
@@ -41,21 +51,14 @@ fn passes(name: &str) {
         Some(begun) => begun.join().unwrap_or_else(|panic| resume_unwind(panic)),
         None => report(name),
     };
-    if !report.second_tries.is_empty() {
-        // Written past the capture of passing tests: the figures of first tries are published.
-        report.write(&mut io::stderr()).expect("standard error takes lines");
-    }
-    assert!(report.is_ok(), "{}", report.complaints().join("\n"));
-    // The figures are those of the servers and suites that the tests fetch.
-    let other = ["STEADFAST_SPEC_TESTS", "STEADFAST_MONGOD", "STEADFAST_TEST_URI"];
-    if other.iter().all(|variable| env::var_os(variable).is_none()) {
-        figures::check(&report, &Target::Mongod6_0).unwrap_or_else(|differ| panic!("{differ}"));
-    }
+    let variables = ["STEADFAST_SPEC_TESTS", "STEADFAST_MONGOD", "STEADFAST_TEST_URI"];
+    common::check(&report, &Target::Mongod6_0, &variables);
 }
 
 fn report(name: &str) -> SuiteReport {
     let suite = suites::find(name).expect("a suite has the name of its module");
-    let context = context().clone();
+    static CONTEXT: OnceLock<Context> = OnceLock::new();
+    let context = CONTEXT.get_or_init(|| common::context(&Target::Mongod6_0)).clone();
     let context = match LONG.iter().position(|long| *long == name) {
         Some(number) => context.apart(number),
         None => context,
@@ -63,14 +66,4 @@ fn report(name: &str) -> SuiteReport {
     run(&suite, &context, &Ledger::of_this_repository(&context.target))
 }
 
-macro_rules! a_test_each {
-    ($($name:ident,)*) => {
-        $(
-            #[test]
-            fn $name() {
-                passes(stringify!($name));
-            }
-        )*
-    };
-}
-conformance::for_each_suite!(a_test_each);
+conformance::for_each_suite!(test_each_suite);

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use steadfast_wire::{Framing, Incoming, Message, decode, frame, validate_document};
+use steadfast_wire::{Framing, IncomingMessage, Message, decode, frame, validate_document};
 
 /// A small limit, so that lengths above it are found often.
 const MAX_MESSAGE_SIZE: usize = 1 << 16;
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-fn reads_the_same_again(incoming: &Incoming) {
+fn reads_the_same_again(incoming: &IncomingMessage) {
     let header = incoming.header;
     let mut bytes = Vec::new();
     incoming

@@ -152,14 +152,18 @@ pub fn is_available(version: Version) -> bool {
     overridden || is_cached()
 }
 
-/// Returns the reason why servers of this version cannot be started here, or none if they can. Fetches their
-/// programs if they are not in the cache.
-pub fn missing(version: Version) -> Option<TestbedError> {
+/// Returns an error if servers of this version cannot be started here. Their programs are fetched if they are not in
+/// the cache.
+///
+/// # Errors
+///
+/// Fails if a program cannot be fetched, or does not run on this machine.
+pub fn servers(version: Version) -> Result<()> {
     let needed = match version {
         Version::V6_0 => mongod(version),
         Version::V8_2 => mongod(version).and_then(|_| mongos(version)),
     };
-    needed.err()
+    needed.map(drop).map_err(|error| error.during(format!("MongoDB {version} is not available")))
 }
 
 pub(crate) fn mongod(version: Version) -> Result<Program> {

@@ -1,6 +1,7 @@
 //! Directories that are made once, by the first process that needs them, while the others wait.
 
 use std::{
+    fmt::Display,
     fs::{self, File},
     io,
     os::unix::fs::PermissionsExt,
@@ -9,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{TestbedError, folders};
+use crate::{Result, TestbedError, failures, folders};
 
 /// Delays before the second and the third attempt: package servers may fail for a moment.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
@@ -20,6 +21,9 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs
 /// to three attempts; callers in other threads and processes wait. An interrupted attempt leaves nothing that
 /// could be taken for a complete directory.
 ///
+/// If `make` fails, later calls in this process return its error without another attempt, as do those in other
+/// processes that the same run of Cargo starts.
+///
 /// ```no_run
 /// let folder = testbed::cached("greetings", |folder| {
 ///     std::fs::write(folder.join("hello"), "Hello!")?;
@@ -27,33 +31,35 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn cached<E: From<TestbedError>>(
+pub fn cached<E: Display>(
     name: &str,
-    make: impl FnMut(&Path) -> Result<(), E>,
-) -> Result<PathBuf, E> {
-    cached_in(&directory()?, name, make)
+    mut make: impl FnMut(&Path) -> std::result::Result<(), E>,
+) -> Result<PathBuf> {
+    cached_in(&directory()?, name, |folder| {
+        make(folder).map_err(|error| TestbedError::new(error.to_string()))
+    })
 }
 
 /// The cache in the testbed's own directory.
-pub(crate) fn directory() -> Result<PathBuf, TestbedError> {
+pub(crate) fn directory() -> Result<PathBuf> {
     folders::folder("fetched")
 }
 
 /// Like [`cached`], in another cache.
-pub(crate) fn cached_in<E: From<TestbedError>>(
+pub(crate) fn cached_in(
     home: &Path,
     name: &str,
-    make: impl FnMut(&Path) -> Result<(), E>,
-) -> Result<PathBuf, E> {
+    make: impl FnMut(&Path) -> Result<()>,
+) -> Result<PathBuf> {
     cached_with_retries(home, name, &RETRY_DELAYS, make)
 }
 
-fn cached_with_retries<E: From<TestbedError>>(
+fn cached_with_retries(
     home: &Path,
     name: &str,
     delays: &[Duration],
-    mut make: impl FnMut(&Path) -> Result<(), E>,
-) -> Result<PathBuf, E> {
+    mut make: impl FnMut(&Path) -> Result<()>,
+) -> Result<PathBuf> {
     let ready = home.join(name);
     if ready.is_dir() {
         return Ok(ready);
@@ -62,6 +68,9 @@ fn cached_with_retries<E: From<TestbedError>>(
     if ready.is_dir() {
         return Ok(ready);
     }
+    if let Some(error) = failures::recall(&ready) {
+        return Err(error);
+    }
     let begun = format!("{name}.partial");
     remove_all(home, &begun)?;
     // Named by process: a child of an interrupted process may still write to the other one.
@@ -69,24 +78,47 @@ fn cached_with_retries<E: From<TestbedError>>(
     let mut delays = delays.iter();
     loop {
         empty(&partial)?;
-        match (make(&partial), delays.next()) {
-            (Ok(()), _) => break,
-            (Err(_), Some(&delay)) => thread::sleep(delay),
-            (Err(error), None) => return Err(error),
+        let Err(error) = make(&partial) else { break };
+        match delays.next() {
+            Some(&delay) if !is_lasting(&error) => thread::sleep(delay),
+            _ => {
+                failures::remember(&ready, &error);
+                return Err(error);
+            }
         }
     }
+    failures::forget(&ready);
     fs::rename(&partial, &ready).map_err(|error| TestbedError::at(&ready, &error))?;
     Ok(ready)
 }
 
-fn lock(path: &Path) -> Result<File, TestbedError> {
+/// Returns true if another attempt in a few seconds would fail, too: a program is not installed, or there is no
+/// network.
+fn is_lasting(error: &TestbedError) -> bool {
+    // As pip, npm and apt-get report them.
+    const REASONS: [&str; 9] = [
+        "is not installed",
+        "No module named pip",
+        "Temporary failure",
+        "Name or service not known",
+        "ConnectTimeoutError",
+        "unreachable",
+        "EAI_AGAIN",
+        "ENOTFOUND",
+        "ETIMEDOUT",
+    ];
+    let report = error.to_string();
+    REASONS.iter().any(|reason| report.contains(reason))
+}
+
+fn lock(path: &Path) -> Result<File> {
     let file = File::create(path).map_err(|error| TestbedError::at(path, &error))?;
     file.lock().map_err(|error| TestbedError::at(path, &error))?;
     Ok(file)
 }
 
 /// Removes the folders whose names begin so.
-fn remove_all(home: &Path, beginning: &str) -> Result<(), TestbedError> {
+fn remove_all(home: &Path, beginning: &str) -> Result<()> {
     let entries = fs::read_dir(home).map_err(|error| TestbedError::at(home, &error))?;
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(beginning) {
@@ -97,19 +129,19 @@ fn remove_all(home: &Path, beginning: &str) -> Result<(), TestbedError> {
 }
 
 /// Makes `dir` an empty folder, whatever was there.
-pub(crate) fn empty(dir: &Path) -> Result<(), TestbedError> {
+pub(crate) fn empty(dir: &Path) -> Result<()> {
     remove(dir)?;
     fs::create_dir_all(dir).map_err(|error| TestbedError::at(dir, &error))
 }
 
 /// Lets all users read a directory, whatever the umask. Makes it if it is not there.
-pub(crate) fn make_readable(dir: &Path) -> Result<(), TestbedError> {
+pub(crate) fn make_readable(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir)
         .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o755)))
         .map_err(|error| TestbedError::at(dir, &error))
 }
 
-fn remove(dir: &Path) -> Result<(), TestbedError> {
+fn remove(dir: &Path) -> Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TestbedError::at(dir, &error)),
         _ => Ok(()),
@@ -153,7 +185,7 @@ mod tests {
                 fs::write(folder.join("one"), "1").unwrap();
                 thread::yield_now();
                 fs::write(folder.join("two"), "2").unwrap();
-                Ok::<(), TestbedError>(())
+                Ok(())
             });
             assert_eq!(names(&folder.unwrap()), ["one", "two"]);
         };
@@ -173,32 +205,53 @@ mod tests {
             assert!(names(folder).is_empty());
             // What is left running of the other finds no place to write to.
             assert!(fs::write(theirs.join("other half"), "").is_err());
-            Ok::<(), TestbedError>(())
+            Ok(())
         });
         assert_eq!(folder.unwrap(), home.join("it"));
         assert_eq!(names(&home), ["it", "it.lock"]);
         fs::remove_dir_all(home).unwrap();
     }
 
+    /// Asks for a directory that can be made after `fails` attempts. Returns the result and the number of attempts.
+    fn ask(home: &Path, name: &str, fails: usize, reason: &str) -> (Result<PathBuf>, usize) {
+        let mut attempts = 0;
+        let made = cached_with_retries(home, name, &AT_ONCE, |folder| {
+            attempts += 1;
+            assert!(names(folder).is_empty());
+            fs::write(folder.join("it"), "").unwrap();
+            match attempts <= fails {
+                true => Err(TestbedError::new(format!("attempt {attempts}: {reason}"))),
+                false => Ok(()),
+            }
+        });
+        (made, attempts)
+    }
+
     #[test]
-    fn it_is_tried_again_from_the_beginning_but_not_for_ever() {
+    fn a_failed_attempt_is_repeated_twice_from_the_beginning() {
         let home = home_of("again");
-        let mut tries = 0;
-        let mut ask = |fails: usize| {
-            let asked = cached_with_retries(&home, "it", &AT_ONCE, |folder| {
-                tries += 1;
-                assert!(names(folder).is_empty());
-                fs::write(folder.join("it"), "").unwrap();
-                match tries <= fails {
-                    true => Err(TestbedError::new(format!("no luck at try {tries}"))),
-                    false => Ok(()),
-                }
-            });
-            asked.map_err(|error| error.to_string())
-        };
-        assert_eq!(ask(3), Err("no luck at try 3".to_owned()));
-        assert_eq!(ask(5), Ok(home.join("it")));
-        assert_eq!(tries, 6);
+        let (made, attempts) = ask(&home, "it", 2, "no luck");
+        assert_eq!((made.unwrap(), attempts), (home.join("it"), 3));
+        fs::remove_dir_all(home).unwrap();
+    }
+
+    #[test]
+    fn a_failure_is_remembered_by_the_process() {
+        let home = home_of("remembered");
+        let (made, attempts) = ask(&home, "it", 3, "no luck");
+        assert_eq!((made.unwrap_err().to_string(), attempts), ("attempt 3: no luck".to_owned(), 3));
+        let (made, attempts) = ask(&home, "it", 0, "");
+        assert_eq!((made.unwrap_err().to_string(), attempts), ("attempt 3: no luck".to_owned(), 0));
+        let (made, attempts) = ask(&home, "other", 0, "");
+        assert_eq!((made.unwrap(), attempts), (home.join("other"), 1));
+        fs::remove_dir_all(home).unwrap();
+    }
+
+    #[test]
+    fn without_network_there_is_one_attempt() {
+        let home = home_of("offline");
+        let (_, attempts) = ask(&home, "it", 3, "Temporary failure in name resolution");
+        assert_eq!(attempts, 1);
         fs::remove_dir_all(home).unwrap();
     }
 }

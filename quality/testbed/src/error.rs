@@ -24,6 +24,19 @@ impl TestbedError {
         Self::io(path.display(), error)
     }
 
+    /// The parts of the error in one text, for [`from_record`](Self::from_record).
+    pub(crate) fn to_record(&self) -> String {
+        let why = self.why.clone().unwrap_or_default();
+        [&[self.what.clone(), why], self.next.as_slice()].concat().join("\0")
+    }
+
+    pub(crate) fn from_record(record: &str) -> Self {
+        let mut parts = record.split('\0').map(str::to_owned);
+        let what = parts.next().unwrap_or_default();
+        let why = parts.next().filter(|why| !why.is_empty());
+        Self { what, why, next: parts.collect() }
+    }
+
     /// The same error, with its reason.
     pub(crate) fn because(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
@@ -87,5 +100,8 @@ mod tests {
         let said = "breakfast is off\n  why: tea cannot be had: no water\n    no leaves\n  \
                     next: buy some, or set COFFEE to 1";
         assert_eq!(error.to_string(), said);
+        assert_eq!(TestbedError::from_record(&error.to_record()).to_string(), said);
+        let short = TestbedError::new("no tea");
+        assert_eq!(TestbedError::from_record(&short.to_record()).to_string(), "no tea");
     }
 }

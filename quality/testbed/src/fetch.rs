@@ -47,13 +47,8 @@ impl Package {
             (self.unpack)(&archive, into)?;
             fs::remove_dir_all(&download).map_err(|error| TestbedError::at(&download, &error))
         };
-        match self.is_in(cache) {
-            true => Ok(()),
-            // A program that is not installed will not be at the next attempt, either.
-            false => self.index.check_program(),
-        }
-        .and_then(|()| cache::cached_in(cache, self.folder, fetch))
-        .map_err(|error| error.during(format!("{} could not be fetched", self.folder)))
+        cache::cached_in(cache, self.folder, fetch)
+            .map_err(|error| error.during(format!("{} could not be fetched", self.folder)))
     }
 
     fn download(&self, into: &Path) -> Result<PathBuf, TestbedError> {
@@ -66,18 +61,13 @@ impl Package {
 }
 
 impl PackageIndex {
-    fn check_program(&self) -> Result<(), TestbedError> {
-        match self {
-            Self::Pip(_) => run(pip().arg("--version")).map_err(advise_on_pip),
-            Self::Npm(_) => run(Command::new("npm").arg("--version")).map_err(advise_on_npm),
-        }
-    }
-
     fn download(&self, into: &Path) -> Result<(), TestbedError> {
         match self {
             Self::Pip(arguments) => {
                 let mut pip = pip();
-                pip.args(["--disable-pip-version-check", "download", "--no-deps", "--dest"]);
+                // One retry, so that a report without network has the reason. More are the cache's.
+                pip.args(["--disable-pip-version-check", "--retries=1"]);
+                pip.args(["download", "--no-deps", "--dest"]);
                 run(pip.arg(into).args(*arguments)).map_err(advise_on_pip)
             }
             Self::Npm(package) => {

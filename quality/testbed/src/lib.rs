@@ -17,7 +17,7 @@
 //! cannot enter the target folder, they are cached in `/var/cache/steadfast`, and their data are in the system's
 //! temporary directory.
 //!
-//! Tests that need 8.2 begin with [`require()`], so that a machine without it leaves them out by name.
+//! A test that needs any of it begins with [`require!`], so that a machine without network leaves it out by name.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod account;
@@ -27,6 +27,7 @@ mod ca;
 mod cache;
 mod cluster_options;
 mod error;
+mod failures;
 mod fetch;
 mod folders;
 mod load_balancer;
@@ -49,7 +50,7 @@ mod version;
 mod watchdog;
 mod wire;
 
-pub use binaries::{is_available, missing, mongod_path, mongos_path};
+pub use binaries::{is_available, mongod_path, mongos_path, servers};
 #[cfg(feature = "certificates")]
 pub use ca::TestCa;
 pub use cache::cached;
@@ -61,7 +62,7 @@ pub use mongod::Mongod;
 pub use mongos::Mongos;
 pub use options::{Options, User};
 pub use replica_set::ReplicaSet;
-pub use require::{require, skip};
+pub use require::{TestOutput, found_or_skip, skip};
 pub use sharded_cluster::ShardedCluster;
 pub use specs::spec_tests;
 pub use version::Version;

@@ -10,7 +10,7 @@ use bson::Document;
 use crate::{
     Options, Result, TestbedError, binaries,
     ports::{ReservedPort, free_ports},
-    process::ServerProcess,
+    process::{ServerProcess, process_methods},
     server_folder::ServerKind,
 };
 
@@ -52,15 +52,12 @@ impl Mongos {
         Ok(Self { server, load_balancer_port })
     }
 
-    /// Returns the address, `127.0.0.1:port`.
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
-
     /// Returns a connection string for this `mongos` alone.
     pub fn uri(&self) -> String {
         format!("mongodb://{}/", self.address())
     }
+
+    process_methods!();
 
     /// Returns the address of `loadBalancerPort`, if the cluster is started with
     /// [`load_balanced`](crate::ClusterOptions::load_balanced).
@@ -70,45 +67,5 @@ impl Mongos {
     pub fn load_balancer_address(&self) -> Option<SocketAddr> {
         let port = self.load_balancer_port.as_ref()?.number();
         Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-    }
-
-    /// Returns the server's Unix socket, or `None` if its path would be too long for one.
-    pub fn unix_socket(&self) -> Option<PathBuf> {
-        self.server.unix_socket()
-    }
-
-    /// Returns the process id of the server that was started last.
-    pub fn pid(&self) -> u32 {
-        self.server.pid()
-    }
-
-    /// Returns the path of the server's log.
-    pub fn log_file(&self) -> PathBuf {
-        self.server.log_file()
-    }
-
-    /// Kills the server with SIGKILL; returns when it is gone.
-    pub fn kill(&self) -> Result<()> {
-        self.server.kill()
-    }
-
-    /// Starts the server again on its ports, after killing it if it runs; returns when it listens.
-    pub fn restart(&self) -> Result<()> {
-        self.server.restart()
-    }
-
-    /// Stops the server with SIGSTOP: its connections stay open and nothing answers.
-    pub fn freeze(&self) -> Result<()> {
-        self.server.freeze()
-    }
-
-    /// Continues a frozen server with SIGCONT.
-    pub fn thaw(&self) -> Result<()> {
-        self.server.thaw()
-    }
-
-    /// Runs a command on the server, as `__system` if it requires authentication; a reply with `ok: 0` is an error.
-    pub fn run_command(&self, db: &str, command: Document) -> Result<Document> {
-        self.server.run_command(db, command)
     }
 }

@@ -31,10 +31,7 @@ pub(crate) fn libraries_for(program: &Path, cache: &Path) -> Result<Option<PathB
     if !lacks_openssl(program) {
         return Ok(None);
     }
-    // A program that is not installed will not be at the next attempt, either.
-    let fetched = run(Command::new("apt-get").arg("--version"))
-        .and_then(|()| cache::cached_in(cache, FOLDER, fetch));
-    fetched.map(Some).map_err(|error| {
+    cache::cached_in(cache, FOLDER, fetch).map(Some).map_err(|error| {
         error
             .during("OpenSSL 1.1 could not be fetched from Debian 11")
             .advise("check that apt-get is set up with a Debian mirror that this machine reaches")
@@ -128,6 +125,9 @@ impl Apt<'_> {
             format!("Dir::Cache={folder}/cache"),
             // The signature is checked, its date is not: this release is not signed anew any more.
             "Acquire::Check-Valid-Until=false".to_owned(),
+            // Retries are the cache's. Without this mode, an update without network succeeds.
+            "Acquire::Retries=0".to_owned(),
+            "APT::Update::Error-Mode=any".to_owned(),
             // apt's own user may be unable to enter the folder.
             "APT::Sandbox::User=root".to_owned(),
         ] {

@@ -26,6 +26,60 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The longest path of a Unix socket is 107 bytes on Linux, 103 on macOS.
 const MAX_SOCKET_PATH_BYTES: usize = 103;
 
+/// Methods of a server that are those of its process.
+macro_rules! process_methods {
+    () => {
+        /// Returns the address, `127.0.0.1:port`.
+        pub fn address(&self) -> SocketAddr {
+            self.server.address()
+        }
+
+        /// Returns the server's Unix socket, or `None` if its path would be too long for one.
+        pub fn unix_socket(&self) -> Option<PathBuf> {
+            self.server.unix_socket()
+        }
+
+        /// Returns the process id of the server that was started last.
+        pub fn pid(&self) -> u32 {
+            self.server.pid()
+        }
+
+        /// Returns the path of the server's log.
+        pub fn log_file(&self) -> PathBuf {
+            self.server.log_file()
+        }
+
+        /// Kills the server with SIGKILL; returns when it is gone. The data of a `mongod` stay.
+        pub fn kill(&self) -> Result<()> {
+            self.server.kill()
+        }
+
+        /// Starts the server again on its ports and data, after killing it if it runs; returns when it listens.
+        pub fn restart(&self) -> Result<()> {
+            self.server.restart()
+        }
+
+        /// Stops the server with SIGSTOP: its connections stay open and nothing answers.
+        pub fn freeze(&self) -> Result<()> {
+            self.server.freeze()
+        }
+
+        /// Continues a frozen server with SIGCONT.
+        pub fn thaw(&self) -> Result<()> {
+            self.server.thaw()
+        }
+
+        /// Runs a command on the server; a reply with `ok: 0` is an error.
+        ///
+        /// If the server requires authentication, the command runs as `__system`. It fails on a standalone server that
+        /// requires TLS.
+        pub fn run_command(&self, db: &str, command: Document) -> Result<Document> {
+            self.server.run_command(db, command)
+        }
+    };
+}
+pub(crate) use process_methods;
+
 /// A `mongod` or `mongos` process with its directory, restartable on the same port and data.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {

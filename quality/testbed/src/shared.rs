@@ -14,6 +14,15 @@ const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Names a deployment that runs already.
 const OVERRIDE: &str = "STEADFAST_TEST_URI";
 
+/// Returns an error if the servers of [`uri`] and [`other_uri`] are neither named by `STEADFAST_TEST_URI` nor can be
+/// started here. Starts none.
+pub fn servers() -> Result<()> {
+    match env::var_os(OVERRIDE) {
+        Some(_) => Ok(()),
+        None => crate::servers(Version::default()).map_err(or_set),
+    }
+}
+
 /// The connection string of the shared deployment: the one that `STEADFAST_TEST_URI` names, or
 /// else of the shared [`replica_set`].
 pub fn uri() -> Result<String> {

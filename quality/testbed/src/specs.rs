@@ -24,6 +24,10 @@ const PYMONGO: Package = Package {
 
 /// The folder with MongoDB's JSON suites: the one that `STEADFAST_SPEC_TESTS` names, or else the
 /// `test` folder of PyMongo 4.20.0, fetched once.
+///
+/// # Errors
+///
+/// Fails if the suites cannot be fetched, or if the variable names no folder.
 pub fn spec_tests() -> Result<PathBuf, TestbedError> {
     if let Some(dir) = env::var_os(OVERRIDE) {
         let dir = PathBuf::from(dir);
@@ -35,7 +39,9 @@ pub fn spec_tests() -> Result<PathBuf, TestbedError> {
         };
     }
     PYMONGO.provide().map(|dir| dir.join("test")).map_err(|error| {
-        error.or_set(OVERRIDE, "the test folder of a PyMongo source tree, or the specifications")
+        error
+            .during("MongoDB's JSON suites are not available")
+            .or_set(OVERRIDE, "the test folder of a PyMongo source tree, or the specifications")
     })
 }
 

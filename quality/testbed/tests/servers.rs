@@ -17,13 +17,14 @@ use std::{
 use bson::doc;
 #[cfg(feature = "certificates")]
 use testbed::TestCa;
-use testbed::{Mongod, Options, ReplicaSet, User, Version, shared};
+use testbed::{Mongod, Options, ReplicaSet, User, shared};
 
 /// Far longer than anything here takes.
 const BOUND: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_standalone_server_answers_and_comes_back_with_its_data() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let things = vec![doc! { "_id": 1 }];
     let insert = doc! { "insert": "things", "documents": things, "writeConcern": { "j": true } };
@@ -40,12 +41,14 @@ fn a_standalone_server_answers_and_comes_back_with_its_data() {
 
 #[test]
 fn a_command_that_the_server_refuses_is_an_error_that_says_why() {
+    testbed::require!(V6_0);
     let error = shared::standalone().unwrap().run_command("admin", doc! { "noSuch": 1 });
     assert!(error.unwrap_err().to_string().contains("CommandNotFound"));
 }
 
 #[test]
 fn test_commands_are_enabled() {
+    testbed::require!(V6_0);
     let failpoint = doc! { "configureFailPoint": "failCommand", "mode": "off" };
     shared::standalone().unwrap().run_command("admin", failpoint).unwrap();
 }
@@ -59,6 +62,7 @@ fn one_at_a_time() -> MutexGuard<'static, ()> {
 
 #[test]
 fn a_replica_set_elects_another_primary_when_its_primary_is_killed_and_takes_it_back() {
+    testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     let first = set.wait_for_primary().unwrap();
@@ -73,6 +77,7 @@ fn a_replica_set_elects_another_primary_when_its_primary_is_killed_and_takes_it_
 
 #[test]
 fn a_primary_that_steps_down_or_freezes_has_a_successor() {
+    testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     let before = term(&set, set.wait_for_primary().unwrap());
@@ -95,6 +100,7 @@ fn term(set: &ReplicaSet, member: usize) -> i64 {
 
 #[test]
 fn members_of_a_new_set_could_go_back_to_what_a_majority_has() {
+    testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     for member in 0..3 {
@@ -108,6 +114,7 @@ fn members_of_a_new_set_could_go_back_to_what_a_majority_has() {
 
 #[test]
 fn a_member_that_ended_by_itself_is_named_with_its_last_words() {
+    testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let member = &set.members()[0];
@@ -125,6 +132,7 @@ fn a_member_that_ended_by_itself_is_named_with_its_last_words() {
 
 #[test]
 fn a_set_of_one_member_is_its_own_primary_again_after_stepping_down() {
+    testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     assert_eq!(set.step_down().unwrap(), 0);
@@ -133,6 +141,7 @@ fn a_set_of_one_member_is_its_own_primary_again_after_stepping_down() {
 
 #[test]
 fn a_secured_server_rejects_commands_without_authentication() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new().user(User::new("ada", "secret"))).unwrap();
     let server_status = doc! { "serverStatus": 1 };
     assert!(unauthenticated::is_rejected(server.address(), server_status.clone()));
@@ -145,6 +154,7 @@ fn a_secured_server_rejects_commands_without_authentication() {
 #[cfg(feature = "certificates")]
 #[test]
 fn a_secured_set_hands_over_and_rejects_commands_without_authentication() {
+    testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let options = Options::new()
         .tls(&ca)
@@ -167,6 +177,7 @@ fn a_secured_set_hands_over_and_rejects_commands_without_authentication() {
 #[cfg(feature = "certificates")]
 #[test]
 fn a_server_with_tls_rejects_plain_connections_also_after_a_restart() {
+    testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
     assert!(unauthenticated::run(server.address(), doc! { "hello": 1 }).is_err());
@@ -176,12 +187,14 @@ fn a_server_with_tls_rejects_plain_connections_also_after_a_restart() {
 
 #[test]
 fn a_server_that_cannot_start_is_an_error_with_the_end_of_its_log() {
+    testbed::require!(V6_0);
     let error = Mongod::standalone(Options::new().parameter("noSuchParameter=1")).unwrap_err();
     assert!(error.to_string().contains("noSuchParameter"), "{error}");
 }
 
 #[test]
 fn a_dropped_server_is_gone_with_its_folder() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let (pid, log) = (server.pid(), server.log_file());
     assert!(process_exists(pid) && log.exists());
@@ -191,20 +204,20 @@ fn a_dropped_server_is_gone_with_its_folder() {
 
 #[test]
 fn servers_are_gone_after_their_process_is_killed() {
+    testbed::require!(V6_0);
     are_gone_after_their_process_is_killed(&["standalone"], |_| {});
 }
 
 #[test]
 fn servers_that_stand_still_are_gone_after_their_process_is_killed() {
+    testbed::require!(V6_0);
     are_gone_after_their_process_is_killed(&["standalone"], |pids| freeze(pids[0]));
 }
 
 /// Its servers may run as another user, and one of each kind stands still.
 #[test]
 fn a_sharded_cluster_is_gone_after_its_process_is_killed() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     are_gone_after_their_process_is_killed(&["sharded", "--version", "8.2"], |pids| {
         assert_eq!(pids.len(), 5);
         freeze(pids[0]);

@@ -19,9 +19,8 @@ use testbed::{Options, TestCa};
 
 #[test]
 fn servers_report_the_version_that_was_asked_for() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
+    testbed::require!(V6_0);
     let version = |reply: Document| reply.get_str("version").unwrap().to_owned();
     let build_info = || doc! { "buildInfo": 1 };
     let mongod = shared::standalone_of(Version::V8_2).unwrap();
@@ -38,9 +37,7 @@ fn servers_report_the_version_that_was_asked_for() {
 
 #[test]
 fn servers_of_8_2_do_not_run_as_root() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let cluster = shared::sharded_cluster().unwrap();
     let members = cluster.shards().iter().chain([cluster.config_server()]);
     let mongod = members.flat_map(|set| set.members()).map(|member| member.pid());
@@ -58,9 +55,7 @@ fn servers_of_8_2_do_not_run_as_root() {
 
 #[test]
 fn every_mongos_routes_to_both_shards() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let cluster = shared::sharded_cluster().unwrap();
     let shard = doc! { "shardCollection": "routing.things", "key": { "_id": "hashed" } };
     cluster.run_command("admin", shard).unwrap();
@@ -93,9 +88,7 @@ fn first_batch(reply: &Document) -> Vec<Document> {
 
 #[test]
 fn mongos_and_shards_are_killed_frozen_stepped_down_and_come_back() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let cluster = ShardedCluster::start(ClusterOptions::new().load_balanced(true)).unwrap();
     let [first, second] = cluster.mongos() else { panic!("two mongos") };
     let shard = doc! { "shardCollection": "faults.things", "key": { "_id": "hashed" } };
@@ -172,9 +165,7 @@ fn service_id(address: SocketAddr) -> Option<ObjectId> {
 #[cfg(feature = "certificates")]
 #[test]
 fn a_secured_cluster_has_users_tls_tags_and_priorities() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let ca = TestCa::new().unwrap();
     let options = Options::new().tls(&ca).user(User::new("ada", "secret"));
     let cluster = ShardedCluster::start(
@@ -247,9 +238,7 @@ fn a_test_without_its_servers_is_skipped_by_name_but_fails_in_ci() {
 /// As in a clone below root's home directory.
 #[test]
 fn servers_of_8_2_start_from_a_private_directory() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let mongod = testbed::mongod_path(Version::V8_2).unwrap();
     let libraries = mongod.ancestors().nth(2).unwrap().join("openssl-1.1.1w");
     let private = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));

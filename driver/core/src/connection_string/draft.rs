@@ -1,11 +1,13 @@
-//! A connection string while its options are being read: what several options make up together is
-//! collected here and put together at the end.
+//! A connection string whose options are being parsed. Values made of several options are assembled
+//! at the end.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use bson::Document;
 
-use super::{ConnectionString, HostInfo, Socks5Proxy, Tls, TlsOptions, UriError, text::Namespace};
+use super::{
+    ConnectionString, HostInfo, Socks5Proxy, Tls, TlsOptions, UriError, text::DefaultNamespace,
+};
 use crate::{
     concern::WriteConcern,
     credential::{AuthMechanism, Credential, InvalidCredential},
@@ -13,8 +15,8 @@ use crate::{
     read_preference::{ReadPreference, ReadPreferenceOptions},
 };
 
-/// The options of which no two may appear, whatever their values: one of them would weaken what
-/// the other was meant to control.
+/// Pairs of TLS options that exclude each other, whatever their values: one would weaken what the
+/// other controls.
 const EXCLUSIVE_TLS_OPTIONS: &[(&str, &str)] = &[
     ("tlsInsecure", "tlsAllowInvalidCertificates"),
     ("tlsInsecure", "tlsAllowInvalidHostnames"),
@@ -26,11 +28,11 @@ const EXCLUSIVE_TLS_OPTIONS: &[(&str, &str)] = &[
 ];
 
 #[derive(Default)]
-pub(super) struct Draft {
-    /// What is complete as it was read.
+pub(super) struct UriDraft {
+    /// The options that need no further assembly.
     pub(super) uri: ConnectionString,
-    /// The options that appear, whether or not their values were usable.
-    pub(super) mentioned: BTreeSet<&'static str>,
+    /// Names of the options present, with usable values or not.
+    pub(super) present: BTreeSet<&'static str>,
     pub(super) tls: Option<bool>,
     pub(super) tls_options: TlsOptions,
     pub(super) write_concern: WriteConcern,
@@ -50,8 +52,8 @@ pub(super) struct ProxyDraft {
     pub(super) password: Option<String>,
 }
 
-impl Draft {
-    pub(super) fn new(host_info: HostInfo, namespace: Namespace) -> Self {
+impl UriDraft {
+    pub(super) fn new(host_info: HostInfo, namespace: DefaultNamespace) -> Self {
         let uri = ConnectionString {
             host_info,
             default_database: namespace.database,
@@ -65,7 +67,7 @@ impl Draft {
         self.uri.warnings.push(warning);
     }
 
-    /// Puts everything together.
+    /// Assembles the connection string and validates it.
     pub(super) fn finish(mut self, user: Option<Credential>) -> Result<ConnectionString, UriError> {
         self.uri.tls = self.finish_tls()?;
         self.uri.read_preference = self.finish_read_preference()?;
@@ -78,7 +80,7 @@ impl Draft {
 
     fn finish_tls(&mut self) -> Result<Option<Tls>, UriError> {
         for (one, other) in EXCLUSIVE_TLS_OPTIONS {
-            if self.mentioned.contains(one) && self.mentioned.contains(other) {
+            if self.present.contains(one) && self.present.contains(other) {
                 return Err(UriError::conflict(one, other));
             }
         }
@@ -91,7 +93,7 @@ impl Draft {
             None => Ok(None),
             Some(false) => {
                 if has_options {
-                    self.warn("tls=false: the other tls options are ignored".to_owned());
+                    self.warn("tls=false: the other TLS options are ignored".to_owned());
                 }
                 Ok(Some(Tls::Disabled))
             }
@@ -116,8 +118,8 @@ impl Draft {
         Ok((!write_concern.is_empty()).then_some(write_concern))
     }
 
-    /// User name and password, or a mechanism, ask for authentication; a database or an
-    /// `authSource` alone does not.
+    /// Assembles the credential. A user name or `authMechanism` requests authentication; a database
+    /// or `authSource` alone does not.
     fn finish_credential(
         &mut self,
         user: Option<Credential>,
@@ -130,15 +132,15 @@ impl Draft {
             return Ok(None);
         }
         let properties_unusable =
-            properties.is_none() && self.mentioned.contains("authMechanismProperties");
+            properties.is_none() && self.present.contains("authMechanismProperties");
         let mut credential = user.unwrap_or_default();
         credential.source = self.uri.auth_source.clone();
         credential.mechanism = self.mechanism;
         credential.mechanism_properties = properties.filter(|_| self.mechanism.is_some());
         let credential = credential.with_defaults(self.uri.default_database.as_deref());
         match credential.validate() {
-            // Properties that were left out with a warning are not missed a second time; using
-            // the mechanism without them fails.
+            // The properties were ignored with a warning already. Authentication without them will
+            // fail.
             Err(InvalidCredential::MissingProperty { .. }) if properties_unusable => {
                 Ok(Some(credential))
             }
@@ -147,15 +149,15 @@ impl Draft {
         }
     }
 
-    /// The rules of the SOCKS5 specification.
+    /// Assembles the proxy by the rules of the SOCKS5 specification.
     fn finish_proxy(&mut self) -> Result<Option<Socks5Proxy>, UriError> {
         let ProxyDraft { host, port, username, password } = std::mem::take(&mut self.proxy);
         let Some(host) = host else {
             let orphan = ["proxyPort", "proxyUsername", "proxyPassword"]
                 .into_iter()
-                .find(|name| self.mentioned.contains(name));
+                .find(|name| self.present.contains(name));
             return match orphan {
-                Some(name) => Err(UriError::Option { name, problem: "needs proxyHost" }),
+                Some(name) => Err(UriError::Option { name, problem: "requires proxyHost" }),
                 None => Ok(None),
             };
         };
@@ -167,13 +169,13 @@ impl Draft {
             (Some(_), None) => {
                 return Err(UriError::Option {
                     name: "proxyUsername",
-                    problem: "needs proxyPassword",
+                    problem: "requires proxyPassword",
                 });
             }
             (None, Some(_)) => {
                 return Err(UriError::Option {
                     name: "proxyPassword",
-                    problem: "needs proxyUsername",
+                    problem: "requires proxyUsername",
                 });
             }
         };

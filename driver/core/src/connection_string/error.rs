@@ -1,71 +1,71 @@
-//! Why a connection string cannot be used. No error quotes what could be part of a password.
+//! Errors of connection strings. They never quote text that can be part of a password.
 
 use crate::{
     concern::InvalidWriteConcern, credential::InvalidCredential,
     read_preference::InvalidReadPreference, srv::SrvError,
 };
 
-/// Why a connection string cannot be used.
+/// Error of a connection string.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UriError {
-    /// Neither of the two schemes.
-    #[error("a connection string starts with mongodb:// or mongodb+srv://")]
+    /// The scheme is neither `mongodb://` nor `mongodb+srv://`.
+    #[error("unknown scheme: a connection string starts with mongodb:// or mongodb+srv://")]
     Scheme,
-    /// User name and password are not written as they must be.
+    /// User name or password contain characters that must be percent-encoded.
     #[error(
-        "{0}; in user name and password, the characters : / ? # [ ] @ % must be percent-encoded"
+        "invalid user name or password: {0}; percent-encode the characters : / ? # [ ] @ % in them"
     )]
     UserInfo(&'static str),
     /// There is no host.
     #[error(
-        "the connection string names no host (the path of a Unix domain socket must be \
-         percent-encoded)"
+        "no host after the scheme; write host, host:port or the percent-encoded path of a Unix \
+         domain socket"
     )]
     NoHost,
-    /// One of the hosts is not an address.
+    /// A host is not a server address.
     #[error(
-        "host number {position}{} is not an address: write host, host:port, [ipv6]:port or the \
-         percent-encoded path of a Unix domain socket that ends in .sock; if the connection \
-         string has a password, percent-encode it",
-        shown(.host)
+        "host number {position}{} is not a server address; write host, host:port, [ipv6]:port or \
+         the percent-encoded path of a Unix domain socket that ends in .sock; percent-encode the \
+         password if there is one",
+        quoted_host(.host)
     )]
     Host {
-        /// Which one, counted from 1.
+        /// Position of the host, counted from 1.
         position: usize,
-        /// Its name, where that can be no part of a password.
+        /// The host, unless it can be part of a password.
         host: Option<String>,
     },
-    /// A `mongodb+srv` string has one DNS name and nothing else.
-    #[error("mongodb+srv takes exactly one host name: {0}")]
+    /// A `mongodb+srv` string does not have exactly one DNS name.
+    #[error("mongodb+srv requires exactly one DNS name without a port: {0}")]
     SrvHost(&'static str),
-    /// The name after the hosts can be no database's.
-    #[error("the database name in the connection string {0}")]
+    /// The database after the hosts is not a database name.
+    #[error("invalid database name after the hosts: it {0}")]
     Database(&'static str),
-    /// An option without a value.
-    #[error("an option in the connection string is not written as name=value")]
+    /// An option has no `=`.
+    #[error("an option has no value; write options as name=value, separated by &")]
     IncompleteOption,
-    /// An option's value that must not be ignored.
+    /// An option has a value that cannot be ignored.
     #[error("the option {name} {problem}")]
     Option {
-        /// The option's name.
+        /// Name of the option.
         name: &'static str,
-        /// What is wrong with it.
+        /// Fault of its value.
         problem: &'static str,
     },
-    /// Two things that exclude each other.
+    /// Two options, or an option and the hosts, exclude each other.
     #[error("{0} cannot be combined with {1}")]
     Conflict(&'static str, &'static str),
-    /// The credential cannot work.
+    /// The credential is invalid.
     #[error(transparent)]
     Credential(#[from] InvalidCredential),
-    /// The write concern cannot be obeyed.
+    /// The write concern is invalid.
     #[error(transparent)]
     WriteConcern(#[from] InvalidWriteConcern),
-    /// The read preference cannot be obeyed.
+    /// The read preference is invalid.
     #[error(transparent)]
     ReadPreference(#[from] InvalidReadPreference),
-    /// What DNS says cannot be used.
+    /// The SRV or TXT records are invalid.
     #[error(transparent)]
     Srv(#[from] SrvError),
 }
@@ -76,6 +76,6 @@ impl UriError {
     }
 }
 
-fn shown(host: &Option<String>) -> String {
+fn quoted_host(host: &Option<String>) -> String {
     host.as_ref().map(|host| format!(" (\"{host}\")")).unwrap_or_default()
 }

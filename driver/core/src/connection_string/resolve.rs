@@ -1,10 +1,14 @@
-//! Completing a `mongodb+srv` connection string with what DNS says.
+//! Resolution of a `mongodb+srv` connection string with SRV and TXT records.
 
 use super::{ConnectionString, HostInfo, UriError, text::percent_decode};
 use crate::srv::{self, SrvAnswer, SrvError, SrvName};
 
 impl ConnectionString {
-    /// The name to ask DNS for, if this is a `mongodb+srv` string.
+    /// Returns the name of the SRV query, or `None` if the string contains hosts.
+    ///
+    /// # Errors
+    ///
+    /// An error if the DNS name has no valid SRV query.
     pub fn srv_name(&self) -> Result<Option<SrvName>, UriError> {
         let host = match (&self.host_info, &self.original_srv_hostname) {
             (HostInfo::DnsRecord(host), _) | (_, Some(host)) => host,
@@ -15,11 +19,16 @@ impl ConnectionString {
         Ok(Some(SrvName::new(host, service, suffix)?))
     }
 
-    /// The same with the hosts and the options that DNS has for it. A string that names its hosts
-    /// is returned as it is.
+    /// Replaces the DNS name by the hosts of its SRV records, and adds the options of its TXT
+    /// record. Returns a string that contains hosts unchanged.
     ///
-    /// If `srvMaxHosts` asks for fewer hosts than there are, `random_below(n)` chooses: it returns
-    /// a random number from 0 to n-1.
+    /// If there are more hosts than `srvMaxHosts`, `random_below(n)` selects them; it must return a
+    /// random number from 0 to n-1.
+    ///
+    /// # Errors
+    ///
+    /// An error if the records violate the initial DNS seedlist discovery specification, or
+    /// contradict the connection string.
     pub fn resolve_srv(
         mut self,
         answer: &SrvAnswer,
@@ -34,13 +43,13 @@ impl ConnectionString {
             self.apply_txt_option(&option, &value)?;
         }
         let limit = self.srv_max_hosts.unwrap_or(0);
-        self.host_info = HostInfo::HostIdentifiers(srv::choose(hosts, limit, random_below));
+        self.host_info = HostInfo::HostIdentifiers(srv::limit_hosts(hosts, limit, random_below));
         self.original_srv_hostname = Some(host);
         self.validate()?;
         Ok(self)
     }
 
-    /// What the connection string says itself overrides what DNS says.
+    /// Applies a TXT option. Options of the connection string take precedence.
     fn apply_txt_option(&mut self, option: &str, value: &str) -> Result<(), UriError> {
         let value = percent_decode(value).ok_or(SrvError::MalformedTxt)?;
         match option {

@@ -1,4 +1,4 @@
-//! The small types that options have: compressors, monitoring modes, proxies.
+//! Types of single options: compressor, monitoring mode, proxy.
 
 use std::{fmt, str::FromStr};
 
@@ -6,50 +6,50 @@ use zeroize::Zeroize;
 
 use crate::credential::REDACTED;
 
-/// A way to compress messages.
+/// Compressor of OP_COMPRESSED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Compressor {
-    /// Snappy.
+    /// Snappy (`snappy`).
     Snappy,
-    /// zlib, with a choice of levels.
+    /// zlib (`zlib`), with compression levels.
     Zlib,
-    /// Zstandard.
+    /// Zstandard (`zstd`).
     Zstd,
 }
 
-/// How servers are watched.
+/// Heartbeat protocol (`serverMonitoringMode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerMonitoringMode {
-    /// The server reports changes as they happen, if it can.
+    /// Streaming, where the server supports it.
     Stream,
-    /// The server is asked from time to time.
+    /// Polling.
     Poll,
-    /// Stream, except where a function as a service would be kept awake by it.
+    /// Streaming, except on function-as-a-service platforms, where it would keep the process awake.
     #[default]
     Auto,
 }
 
-/// A SOCKS5 proxy to connect through.
+/// SOCKS5 proxy.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Socks5Proxy {
-    /// Where it is.
+    /// Host of the proxy (`proxyHost`).
     pub host: String,
-    /// Its port; 1080 if none is given.
+    /// Port of the proxy (`proxyPort`). Defaults to 1080.
     pub port: Option<u16>,
-    /// User name and password for it.
+    /// User name and password (`proxyUsername`, `proxyPassword`). Defaults to none.
     pub authentication: Option<(String, String)>,
 }
 
-/// There is no such choice.
+/// Error for a name that is not a compressor or monitoring mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown name")]
+#[error("unknown compressor or monitoring mode")]
 pub struct UnknownName;
 
 impl Compressor {
-    /// Its name in the handshake and in a connection string.
+    /// Returns the name used in the handshake and in connection strings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Snappy => "snappy",
@@ -73,7 +73,7 @@ impl FromStr for Compressor {
 }
 
 impl ServerMonitoringMode {
-    /// Its name in a connection string.
+    /// Returns the name used in connection strings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stream => "stream",
@@ -97,7 +97,7 @@ impl FromStr for ServerMonitoringMode {
 }
 
 impl Socks5Proxy {
-    /// A proxy at that host, on the default port.
+    /// Creates a proxy on the default port without authentication.
     pub fn new(host: impl Into<String>) -> Self {
         Self { host: host.into(), port: None, authentication: None }
     }

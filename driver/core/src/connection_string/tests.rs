@@ -1,4 +1,4 @@
-//! The rules of connection strings, one by one, and what must hold of any text.
+//! Rules of connection strings one by one, and properties of any text.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn parse(uri: &str) -> ConnectionString {
     ConnectionString::parse(uri).unwrap_or_else(|error| panic!("{uri}: {error}"))
 }
 
-fn refuse(uri: &str) -> UriError {
+fn parse_error(uri: &str) -> UriError {
     match ConnectionString::parse(uri) {
         Ok(parsed) => panic!("{uri}: {parsed:?}"),
         Err(error) => error,
@@ -28,7 +28,7 @@ fn tls(uri: &str) -> TlsOptions {
 }
 
 #[test]
-fn every_kind_of_host_is_read() {
+fn every_form_of_host_is_parsed() {
     let uri = parse("mongodb://A.example,b:1,[::1]:2,%2Ftmp%2Fdb.sock,c.sock");
     let HostInfo::HostIdentifiers(hosts) = uri.host_info else { panic!("no hosts") };
     let shown: Vec<_> = hosts.iter().map(ToString::to_string).collect();
@@ -54,7 +54,7 @@ fn tls_insecure_false_leaves_verification_on() {
 }
 
 #[test]
-fn each_insecure_option_switches_off_what_it_names() {
+fn each_insecure_option_disables_its_own_check() {
     let insecure = tls("mongodb://h/?tlsInsecure=true");
     assert!(!insecure.verifies_certificates() && !insecure.verifies_hostnames());
     let hostnames = tls("mongodb://h/?tlsAllowInvalidHostnames=true");
@@ -72,7 +72,7 @@ fn tls_is_off_by_default_except_for_srv() {
 }
 
 #[test]
-fn debug_shows_no_secret() {
+fn connection_string_debug_contains_no_secret() {
     // pitfall 40
     let uri = parse(
         "mongodb://alice:hunter2@h/?authMechanism=MONGODB-AWS\
@@ -87,8 +87,8 @@ fn debug_shows_no_secret() {
 }
 
 #[test]
-fn errors_and_warnings_show_no_part_of_a_password() {
-    // pitfall 40: each has a password "sec…ret" that is not encoded as it must be.
+fn errors_and_warnings_contain_no_part_of_a_password() {
+    // pitfall 40: each has a password "sec…ret" that is not percent-encoded.
     for uri in [
         "mongodb://alice:sec:ret@h",
         "mongodb://alice:sec@ret@h",
@@ -101,37 +101,37 @@ fn errors_and_warnings_show_no_part_of_a_password() {
         "mongodb://h?w=-1&sec=ret@h",
         "mongodb+srv://alice:sec@ret@h.example.com",
     ] {
-        let error = refuse(uri);
+        let error = parse_error(uri);
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("sec") && !shown.contains("ret"), "{uri}: {shown}");
     }
     let misread = parse("mongodb://alice:123?sec=ret@h");
     assert!(!misread.warnings.concat().contains("sec"), "{:?}", misread.warnings);
-    let late_slash = refuse("mongodb://alice:123/secret@h");
+    let late_slash = parse_error("mongodb://alice:123/secret@h");
     assert!(!late_slash.to_string().contains("secret"));
 }
 
 #[test]
-fn a_wrong_host_is_named_where_it_is_safe() {
-    assert!(refuse("mongodb://good,bad:port").to_string().contains("number 2 (\"bad\")"));
-    assert!(!refuse("mongodb://u:p@good,bad:port").to_string().contains("bad"));
+fn invalid_host_is_quoted_only_without_credentials() {
+    assert!(parse_error("mongodb://good,bad:port").to_string().contains("number 2 (\"bad\")"));
+    assert!(!parse_error("mongodb://u:p@good,bad:port").to_string().contains("bad"));
 }
 
 #[test]
-fn impossible_database_names_are_refused() {
+fn invalid_database_names_are_rejected() {
     // pitfall 41
     for name in
         ["a%00b", "a%2Fb", "a%5Cb", "a%20b", "a b", "a%22b", "a$b", ".a", "a.", "a%zz", "%ff"]
     {
-        let error = refuse(&format!("mongodb://h/{name}"));
+        let error = parse_error(&format!("mongodb://h/{name}"));
         assert!(matches!(error, UriError::Database(_)), "{name}: {error}");
     }
     assert!(ConnectionString::parse("mongodb://h/?authSource=a%00b").is_err());
 }
 
 #[test]
-fn a_dot_divides_database_and_collection() {
-    // pitfall 41: what is used as a database's name has no dot.
+fn dot_separates_database_and_collection() {
+    // pitfall 41: the database name has no dot.
     let uri = parse("mongodb://u:p@h/shop.orders.old");
     assert_eq!(uri.default_database.as_deref(), Some("shop"));
     assert_eq!(uri.default_collection.as_deref(), Some("orders.old"));
@@ -149,7 +149,7 @@ fn percent_decoding_is_strict() {
         "mongodb://h/?replicaSet=%",
         "mongodb://h/?replicaSet=%ff",
     ] {
-        refuse(uri);
+        parse_error(uri);
     }
     assert_eq!(parse("mongodb://h/?replicaSet=%C3%A4+b").replica_set.as_deref(), Some("ä+b"));
 }
@@ -178,12 +178,12 @@ fn numbers_out_of_range_are_ignored_with_a_warning() {
 }
 
 #[test]
-fn an_impossible_w_is_refused_and_not_ignored() {
+fn invalid_w_is_rejected_instead_of_ignored() {
     for w in ["-1", "2147483648", "99999999999999999999"] {
-        let error = refuse(&format!("mongodb://h/?w={w}"));
+        let error = parse_error(&format!("mongodb://h/?w={w}"));
         assert_eq!(error, UriError::WriteConcern(InvalidWriteConcern::InvalidW), "{w}");
     }
-    let error = refuse("mongodb://h/?w=0&journal=true");
+    let error = parse_error("mongodb://h/?w=0&journal=true");
     assert_eq!(error, UriError::WriteConcern(InvalidWriteConcern::UnacknowledgedJournal));
     let w = |uri: &str| parse(uri).write_concern.unwrap().w.unwrap();
     assert_eq!(w("mongodb://h/?w=0"), Acknowledgment::Nodes(0));
@@ -192,7 +192,7 @@ fn an_impossible_w_is_refused_and_not_ignored() {
 }
 
 #[test]
-fn deprecated_names_work_unless_the_new_one_is_there() {
+fn deprecated_option_yields_to_its_replacement() {
     let old = parse("mongodb://h/?wtimeout=5&j=true");
     assert_eq!(old.warnings.len(), 2);
     let concern = old.write_concern.unwrap();
@@ -203,10 +203,13 @@ fn deprecated_names_work_unless_the_new_one_is_there() {
 }
 
 #[test]
-fn tags_need_a_mode_that_can_use_them() {
-    assert!(matches!(refuse("mongodb://h/?readPreferenceTags=dc:ny"), UriError::ReadPreference(_)));
+fn tags_require_a_mode_other_than_primary() {
     assert!(matches!(
-        refuse("mongodb://h/?readPreference=primary&maxStalenessSeconds=100"),
+        parse_error("mongodb://h/?readPreferenceTags=dc:ny"),
+        UriError::ReadPreference(_)
+    ));
+    assert!(matches!(
+        parse_error("mongodb://h/?readPreference=primary&maxStalenessSeconds=100"),
         UriError::ReadPreference(_)
     ));
     let uri = parse(
@@ -220,7 +223,7 @@ fn tags_need_a_mode_that_can_use_them() {
 }
 
 #[test]
-fn impossible_combinations_are_refused() {
+fn contradictory_options_are_rejected() {
     for uri in [
         "mongodb://a,b/?directConnection=true",
         "mongodb+srv://a.example.com/?directConnection=true",
@@ -234,13 +237,13 @@ fn impossible_combinations_are_refused() {
         "mongodb://a/?tls=true&tls=false",
         "mongodb://a/?minPoolSize=3&maxPoolSize=2",
     ] {
-        assert!(matches!(refuse(uri), UriError::Conflict(..)), "{uri}");
+        assert!(matches!(parse_error(uri), UriError::Conflict(..)), "{uri}");
     }
     assert_eq!(parse("mongodb://a/?minPoolSize=3&maxPoolSize=0").max_pool_size, Some(0));
 }
 
 #[test]
-fn proxy_options_come_together_or_not_at_all() {
+fn incomplete_proxy_options_are_rejected() {
     for options in [
         "proxyPort=1",
         "proxyHost=p&proxyUsername=u",
@@ -248,7 +251,7 @@ fn proxy_options_come_together_or_not_at_all() {
         "proxyHost=p&proxyHost=q",
         "proxyHost=p&proxyPort=1&proxyPort=1",
     ] {
-        refuse(&format!("mongodb://h/?{options}"));
+        parse_error(&format!("mongodb://h/?{options}"));
     }
     let proxy = parse("mongodb://h/?proxyHost=p&proxyPort=9&proxyUsername=u&proxyPassword=x");
     let proxy = proxy.socks5_proxy.unwrap();
@@ -256,9 +259,9 @@ fn proxy_options_come_together_or_not_at_all() {
 }
 
 #[test]
-fn unknown_mechanisms_are_refused_and_unknown_options_ignored() {
-    refuse("mongodb://u:p@h/?authMechanism=MONGODB-CR");
-    refuse("mongodb://u:p@h/?authMechanism=");
+fn unknown_mechanisms_are_rejected_and_unknown_options_ignored() {
+    parse_error("mongodb://u:p@h/?authMechanism=MONGODB-CR");
+    parse_error("mongodb://u:p@h/?authMechanism=");
     let uri = parse("mongodb://h/?noSuchOption=1&compressors=zstd,lzma,snappy");
     assert_eq!(uri.warnings.len(), 2);
     assert!(uri.warnings[0].contains("noSuchOption"));
@@ -266,10 +269,10 @@ fn unknown_mechanisms_are_refused_and_unknown_options_ignored() {
 }
 
 #[test]
-fn a_user_without_a_name_is_refused_and_a_source_alone_is_no_user() {
-    refuse("mongodb://@h");
-    refuse("mongodb://:p@h");
-    refuse("mongodb://h/?authSource=");
+fn empty_username_is_rejected_and_auth_source_alone_is_no_credential() {
+    parse_error("mongodb://@h");
+    parse_error("mongodb://:p@h");
+    parse_error("mongodb://h/?authSource=");
     let uri = parse("mongodb://h/db?authSource=x");
     assert_eq!((uri.credential, uri.auth_source.as_deref()), (None, Some("x")));
     let x509 = parse("mongodb://h/?authMechanism=MONGODB-X509").credential.unwrap();
@@ -291,7 +294,7 @@ fn resolve(uri: &str, answer: &SrvAnswer) -> Result<ConnectionString, UriError> 
 }
 
 #[test]
-fn dns_completes_a_connection_string_and_never_overrides_it() {
+fn dns_adds_options_and_never_overrides_them() {
     let dns = answer(&["db.example.com."], &["authSource=other&replicaSet=rs"]);
     let uri = resolve("mongodb+srv://u:p@a.example.com/app", &dns).unwrap();
     assert_eq!(uri.replica_set.as_deref(), Some("rs"));
@@ -307,23 +310,23 @@ fn dns_completes_a_connection_string_and_never_overrides_it() {
 }
 
 #[test]
-fn dns_may_not_set_other_options_or_contradict() {
-    let refuse_txt =
+fn forbidden_or_contradictory_txt_options_are_rejected() {
+    let txt_error =
         |uri: &str, txt: &[&str]| resolve(uri, &answer(&["db.example.com"], txt)).expect_err(uri);
     let uri = "mongodb+srv://a.example.com";
-    assert_eq!(refuse_txt(uri, &["tls=false"]), SrvError::ForbiddenTxtOption.into());
-    assert_eq!(refuse_txt(uri, &["authSource"]), SrvError::MalformedTxt.into());
-    assert_eq!(refuse_txt(uri, &["a=b", "c=d"]), SrvError::SeveralTxtRecords.into());
+    assert_eq!(txt_error(uri, &["tls=false"]), SrvError::ForbiddenTxtOption.into());
+    assert_eq!(txt_error(uri, &["authSource"]), SrvError::MalformedTxt.into());
+    assert_eq!(txt_error(uri, &["a=b", "c=d"]), SrvError::SeveralTxtRecords.into());
     let limited = "mongodb+srv://a.example.com/?srvMaxHosts=1";
-    assert!(matches!(refuse_txt(limited, &["replicaSet=rs"]), UriError::Conflict(..)));
-    assert!(matches!(refuse_txt(limited, &["loadBalanced=true"]), UriError::Conflict(..)));
-    // The credential's rules hold for what DNS says, too.
+    assert!(matches!(txt_error(limited, &["replicaSet=rs"]), UriError::Conflict(..)));
+    assert!(matches!(txt_error(limited, &["loadBalanced=true"]), UriError::Conflict(..)));
+    // The rules of credentials apply to TXT records, too.
     let x509 = "mongodb+srv://a.example.com/?authMechanism=MONGODB-X509";
-    assert!(matches!(refuse_txt(x509, &["authSource=db"]), UriError::Credential(_)));
+    assert!(matches!(txt_error(x509, &["authSource=db"]), UriError::Credential(_)));
 }
 
 #[test]
-fn a_string_with_hosts_needs_no_dns() {
+fn connection_string_with_hosts_is_not_resolved() {
     let uri = parse("mongodb://h");
     assert_eq!(uri.clone().resolve_srv(&SrvAnswer::default(), |_| 0), Ok(uri));
 }
@@ -334,7 +337,7 @@ fn percent_encode(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_parser_panic(text in any::<String>()) {
+    fn parser_never_panics(text in any::<String>()) {
         let _ = ConnectionString::parse(&text);
         let _ = ConnectionString::parse(format!("mongodb://{text}"));
         let _ = ConnectionString::parse(format!("mongodb+srv://{text}"));
@@ -343,7 +346,7 @@ proptest! {
     }
 
     #[test]
-    fn no_option_value_makes_the_parser_panic(
+    fn option_parser_never_panics(
         options in proptest::collection::vec(("[a-zA-Z]{1,10}|tls|w|readPreferenceTags|compressors|\
             authMechanismProperties|srvMaxHosts|timeoutMS|authMechanism", "[ -~]{0,20}"), 0..5),
         srv in any::<bool>(),
@@ -354,8 +357,8 @@ proptest! {
     }
 
     #[test]
-    fn debug_never_contains_the_password(password in "\\PC{6,30}") {
-        // pitfall 40; what is in every output anyway proves nothing
+    fn connection_string_debug_never_contains_the_password(password in "\\PC{6,30}") {
+        // pitfall 40: excludes passwords that every output contains anyway.
         let empty = parse("mongodb://alice:@h/db");
         prop_assume!(!format!("{empty:?} {empty:#?}").contains(&password));
         let encoded = percent_encode(&password);
@@ -367,7 +370,7 @@ proptest! {
     }
 
     #[test]
-    fn no_error_contains_a_password_that_was_not_encoded(
+    fn no_error_contains_an_unencoded_password(
         password in "[a-z0-9]{0,5}[:/?%@#][a-z0-9]{0,5}Zx9Q[a-z0-9:/?%@]{0,5}",
     ) {
         let shown = match ConnectionString::parse(format!("mongodb://alice:{password}@h/db")) {

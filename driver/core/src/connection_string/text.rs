@@ -1,30 +1,30 @@
-//! The grammar of a connection string: scheme, user, hosts, database and options, still untyped.
+//! Grammar of a connection string: scheme, user, hosts, database and options, not yet typed.
 
 use std::net::IpAddr;
 
 use super::{HostInfo, UriError};
 use crate::{address::ServerAddress, credential::Credential};
 
-/// The pieces of a connection string, as written.
-pub(super) struct Parts<'a> {
+/// The parts of a connection string, as written.
+pub(super) struct UriParts<'a> {
     is_srv: bool,
     user: Option<&'a str>,
     hosts: &'a str,
     database: Option<&'a str>,
     pub(super) options: &'a str,
-    /// Whether a host may be quoted. If there is an `@` in the text, what looks like a host may be
-    /// the beginning of a password that should have been encoded.
+    /// Hosts may be quoted in errors. With an `@` in the text, a host can be part of a password
+    /// that is not percent-encoded.
     hosts_may_be_shown: bool,
 }
 
-/// The database, and perhaps collection, after the hosts.
+/// The database, and an optional collection, after the hosts.
 #[derive(Default)]
-pub(super) struct Namespace {
+pub(super) struct DefaultNamespace {
     pub(super) database: Option<String>,
     pub(super) collection: Option<String>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> UriParts<'a> {
     pub(super) fn split(uri: &'a str) -> Result<Self, UriError> {
         let (is_srv, rest) =
             match (uri.strip_prefix("mongodb://"), uri.strip_prefix("mongodb+srv://")) {
@@ -45,7 +45,7 @@ impl<'a> Parts<'a> {
         Ok(Self { is_srv, user, hosts, database, options, hosts_may_be_shown })
     }
 
-    /// The user name and password before the hosts, as the beginning of a credential.
+    /// Parses the user name and password before the hosts.
     pub(super) fn user(&self) -> Result<Option<Credential>, UriError> {
         let Some(user) = self.user else { return Ok(None) };
         let (name, password) = match user.split_once(':') {
@@ -53,17 +53,18 @@ impl<'a> Parts<'a> {
             None => (user, None),
         };
         if user.contains('@') {
-            return Err(UriError::UserInfo("user name and password contain an '@'"));
+            return Err(UriError::UserInfo("they contain an '@'"));
         }
         if password.is_some_and(|password| password.contains(':')) {
             return Err(UriError::UserInfo("the password contains a ':'"));
         }
         if name.is_empty() {
-            return Err(UriError::UserInfo("the user name before the '@' is empty"));
+            return Err(UriError::UserInfo("the user name is empty"));
         }
         let decode = |text| {
-            percent_decode(text)
-                .ok_or(UriError::UserInfo("a '%' is not followed by the code of a character"))
+            percent_decode(text).ok_or(UriError::UserInfo(
+                "a '%' is not followed by two hexadecimal digits of UTF-8",
+            ))
         };
         let mut user = Credential::default();
         user.username = Some(decode(name)?);
@@ -87,12 +88,12 @@ impl<'a> Parts<'a> {
         hosts.collect::<Result<_, _>>().map(HostInfo::HostIdentifiers)
     }
 
-    pub(super) fn default_namespace(&self) -> Result<Namespace, UriError> {
+    pub(super) fn default_namespace(&self) -> Result<DefaultNamespace, UriError> {
         let Some(written) = self.database.filter(|database| !database.is_empty()) else {
-            return Ok(Namespace::default());
+            return Ok(DefaultNamespace::default());
         };
         if written.contains('@') {
-            // Most likely a '/' in the password; as a database name it would be shown around.
+            // Probably a '/' in the password. As a database name, it would be visible.
             return Err(UriError::UserInfo("there is an '@' after the first '/'"));
         }
         let decoded = percent_decode(written).ok_or(UriError::Database(
@@ -108,7 +109,7 @@ impl<'a> Parts<'a> {
         if decoded.contains(['/', '\\', ' ', '"', '$', '\0']) {
             return Err(UriError::Database("must not contain / \\ \" $, a space or a NUL"));
         }
-        Ok(Namespace {
+        Ok(DefaultNamespace {
             database: Some(database.to_owned()),
             collection: collection.map(str::to_owned),
         })
@@ -121,13 +122,13 @@ fn address(written: &str) -> Option<ServerAddress> {
         && !host.contains(['/', '\0', ':', '[', ']'])
         && !host.contains(char::is_whitespace)
     {
-        // Without a folder, it is a name like any other.
+        // Without a directory, this is a host name.
         return Some(ServerAddress::Tcp { host: host.to_ascii_lowercase(), port: None });
     }
     ServerAddress::parse(host).ok()
 }
 
-/// The name alone: what stands where a port belongs may be a password.
+/// Returns the host without its port, which can be part of a password.
 fn host_without_port(host: &str) -> String {
     match host.split_once(']') {
         Some((host, _)) => format!("{host}]"),
@@ -136,19 +137,20 @@ fn host_without_port(host: &str) -> String {
 }
 
 fn srv_host(written: &str) -> Result<String, UriError> {
-    let decoded = percent_decode(written).ok_or(UriError::SrvHost("it is not encoded properly"))?;
+    let decoded = percent_decode(written)
+        .ok_or(UriError::SrvHost("it is not valid percent-encoded UTF-8"))?;
     let name = decoded.strip_suffix('.').unwrap_or(&decoded).to_ascii_lowercase();
     if name.contains(',') {
-        return Err(UriError::SrvHost("there are several"));
+        return Err(UriError::SrvHost("there are several names"));
     }
     if name.contains([':', '[', ']']) {
-        return Err(UriError::SrvHost("no port is allowed"));
+        return Err(UriError::SrvHost("it has a port or brackets"));
     }
     if name.contains(['/', '\0']) || name.contains(char::is_whitespace) {
-        return Err(UriError::SrvHost("it contains characters that no DNS name has"));
+        return Err(UriError::SrvHost("it contains characters that are not allowed in DNS names"));
     }
     if name.len() > 253 || name.split('.').any(str::is_empty) {
-        return Err(UriError::SrvHost("a part of it is empty, or it is too long"));
+        return Err(UriError::SrvHost("it has an empty label, or is longer than 253 bytes"));
     }
     if name.parse::<IpAddr>().is_ok() {
         return Err(UriError::SrvHost("an IP address has no SRV records"));
@@ -156,8 +158,8 @@ fn srv_host(written: &str) -> Result<String, UriError> {
     Ok(name)
 }
 
-/// Undoes percent-encoding; nothing if a `%` is not followed by two hexadecimal digits or the
-/// result is not UTF-8.
+/// Decodes percent-encoding. Returns `None` if a `%` is not followed by two hexadecimal digits, or
+/// the result is not UTF-8.
 pub(super) fn percent_decode(text: &str) -> Option<String> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut decoded = Vec::with_capacity(text.len());

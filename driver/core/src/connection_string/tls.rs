@@ -1,4 +1,4 @@
-//! What a connection string says about TLS.
+//! TLS options of a connection string.
 
 use std::{fmt, path::PathBuf};
 
@@ -6,54 +6,56 @@ use zeroize::Zeroize;
 
 use crate::credential::REDACTED;
 
-/// Whether connections are encrypted, and how.
+/// TLS setting of a client (`tls`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tls {
-    /// With these options.
+    /// TLS with these options.
     Enabled(TlsOptions),
-    /// Not at all.
+    /// No TLS.
     Disabled,
 }
 
-/// How connections are encrypted. Everything is verified unless an option says otherwise; ask
-/// [`verifies_certificates`](Self::verifies_certificates) and
-/// [`verifies_hostnames`](Self::verifies_hostnames) rather than the options one by one.
+/// Options of TLS. Certificates and host names are verified by default.
+///
+/// Use [`verifies_certificates`](Self::verifies_certificates) and
+/// [`verifies_hostnames`](Self::verifies_hostnames) instead of the single options.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsOptions {
-    /// `tlsCAFile`: the certificate authorities to trust, instead of the platform's.
+    /// PEM file of trusted certificate authorities (`tlsCAFile`). Defaults to the platform's.
     pub ca_file_path: Option<PathBuf>,
-    /// `tlsCertificateKeyFile`: the client's certificate and private key.
+    /// PEM file of the client certificate and private key (`tlsCertificateKeyFile`). Defaults to
+    /// none.
     pub cert_key_file_path: Option<PathBuf>,
-    /// `tlsCertificateKeyFilePassword`: what the private key is encrypted with.
+    /// Password of the private key (`tlsCertificateKeyFilePassword`). Defaults to none.
     pub tls_certificate_key_file_password: Option<Vec<u8>>,
-    /// `tlsAllowInvalidCertificates`.
+    /// Accepts invalid certificates (`tlsAllowInvalidCertificates`). Defaults to `false`.
     pub allow_invalid_certificates: Option<bool>,
-    /// `tlsAllowInvalidHostnames`.
+    /// Accepts certificates of other host names (`tlsAllowInvalidHostnames`). Defaults to `false`.
     pub allow_invalid_hostnames: Option<bool>,
-    /// `tlsInsecure`: both of the above.
+    /// Accepts invalid certificates and other host names (`tlsInsecure`). Defaults to `false`.
     pub insecure: Option<bool>,
-    /// `tlsDisableOCSPEndpointCheck`.
+    /// Disables requests to OCSP responders (`tlsDisableOCSPEndpointCheck`). Defaults to none.
     pub disable_ocsp_endpoint_check: Option<bool>,
-    /// `tlsDisableCertificateRevocationCheck`.
+    /// Disables all revocation checks (`tlsDisableCertificateRevocationCheck`). Defaults to none.
     pub disable_certificate_revocation_check: Option<bool>,
 }
 
 impl TlsOptions {
-    /// Options to be filled in one by one.
+    /// Returns a builder of options.
     pub fn builder() -> TlsOptionsBuilder {
         TlsOptionsBuilder::default()
     }
 
-    /// Whether the server's certificate must be valid.
+    /// Returns `true` if the server's certificate must be valid.
     pub fn verifies_certificates(&self) -> bool {
         self.insecure != Some(true) && self.allow_invalid_certificates != Some(true)
     }
 
-    /// Whether the server's certificate must be for the host connected to.
+    /// Returns `true` if the server's certificate must match the host name.
     pub fn verifies_hostnames(&self) -> bool {
-        // A certificate that nobody vouches for can name any host.
+        // An unverified certificate can contain any host name.
         self.verifies_certificates() && self.allow_invalid_hostnames != Some(true)
     }
 }
@@ -95,26 +97,26 @@ impl fmt::Debug for TlsOptions {
     }
 }
 
-/// Fills in [`TlsOptions`].
+/// Builder of [`TlsOptions`].
 #[derive(Clone, Debug, Default)]
 pub struct TlsOptionsBuilder(TlsOptions);
 
 impl TlsOptionsBuilder {
-    /// The certificate authorities to trust, instead of the platform's.
+    /// Sets the PEM file of trusted certificate authorities (`tlsCAFile`).
     #[must_use]
     pub fn ca_file_path(mut self, path: impl Into<Option<PathBuf>>) -> Self {
         self.0.ca_file_path = path.into();
         self
     }
 
-    /// The client's certificate and private key.
+    /// Sets the PEM file of the client certificate and private key (`tlsCertificateKeyFile`).
     #[must_use]
     pub fn cert_key_file_path(mut self, path: impl Into<Option<PathBuf>>) -> Self {
         self.0.cert_key_file_path = path.into();
         self
     }
 
-    /// What the private key is encrypted with.
+    /// Sets the password of the private key (`tlsCertificateKeyFilePassword`).
     #[must_use]
     pub fn tls_certificate_key_file_password(
         mut self,
@@ -124,21 +126,21 @@ impl TlsOptionsBuilder {
         self
     }
 
-    /// Whether the server's certificate may be invalid.
+    /// Accepts invalid certificates if `true` (`tlsAllowInvalidCertificates`).
     #[must_use]
     pub fn allow_invalid_certificates(mut self, allow: impl Into<Option<bool>>) -> Self {
         self.0.allow_invalid_certificates = allow.into();
         self
     }
 
-    /// Whether the server's certificate may be for another host.
+    /// Accepts certificates of other host names if `true` (`tlsAllowInvalidHostnames`).
     #[must_use]
     pub fn allow_invalid_hostnames(mut self, allow: impl Into<Option<bool>>) -> Self {
         self.0.allow_invalid_hostnames = allow.into();
         self
     }
 
-    /// The finished options.
+    /// Returns the options.
     pub fn build(self) -> TlsOptions {
         self.0
     }

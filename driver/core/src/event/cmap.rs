@@ -1,4 +1,4 @@
-//! Events of connection pools: what became of a pool, its connections and the requests for them.
+//! Connection monitoring and pooling (CMAP) events.
 
 use std::{fmt, time::Duration};
 
@@ -7,51 +7,52 @@ use serde::Serialize;
 
 use crate::address::ServerAddress;
 
-/// Any event of a connection pool.
+/// A CMAP event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub enum CmapEvent {
     /// A pool was created.
     PoolCreated(PoolCreatedEvent),
-    /// A pool began to hand out connections.
+    /// A pool became ready.
     PoolReady(PoolReadyEvent),
-    /// All connections of a pool were declared unfit.
+    /// A pool was cleared.
     PoolCleared(PoolClearedEvent),
-    /// A pool was closed for good.
+    /// A pool was closed.
     PoolClosed(PoolClosedEvent),
-    /// A connection is about to be established.
+    /// A connection was created; it is not established yet.
     ConnectionCreated(ConnectionCreatedEvent),
     /// A connection was established.
     ConnectionReady(ConnectionReadyEvent),
     /// A connection was closed.
     ConnectionClosed(ConnectionClosedEvent),
-    /// An operation asked for a connection.
+    /// A connection check-out started.
     ConnectionCheckoutStarted(ConnectionCheckoutStartedEvent),
-    /// An operation that asked for a connection got none.
+    /// A connection check-out failed.
     ConnectionCheckoutFailed(ConnectionCheckoutFailedEvent),
-    /// An operation got a connection.
+    /// A connection was checked out.
     ConnectionCheckedOut(ConnectionCheckedOutEvent),
-    /// An operation gave its connection back.
+    /// A connection was checked in.
     ConnectionCheckedIn(ConnectionCheckedInEvent),
 }
 
-/// The options a pool works by, as far as the application set them.
+/// Options of a connection pool, as set by the application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionPoolOptions {
-    /// How long a connection may lie unused before it is closed; unset or zero means forever.
+    /// Time after which an idle connection is closed (`maxIdleTimeMS`). Defaults to no limit; zero
+    /// means no limit.
     #[serde(rename = "maxIdleTimeMS", serialize_with = "as_millis")]
     pub max_idle_time: Option<Duration>,
-    /// The most connections the pool holds, those in use included. 100 unless set; zero means no
-    /// limit.
+    /// Maximum number of connections, those in use included (`maxPoolSize`). Defaults to 100; zero
+    /// means no limit.
     pub max_pool_size: Option<u32>,
-    /// As many connections are kept even when nobody asks for them. None unless set.
+    /// Minimum number of connections (`minPoolSize`). Defaults to 0.
     pub min_pool_size: Option<u32>,
-    /// The most connections being established at one time. 2 unless set.
+    /// Maximum number of connections established concurrently (`maxConnecting`). Defaults to 2.
     pub max_connecting: Option<u32>,
-    /// How long an operation waits for a connection; unset or zero means as long as its own
-    /// deadline allows. The pool itself only reports it.
+    /// Time-out for checking out a connection (`waitQueueTimeoutMS`). Defaults to no limit; zero
+    /// means no limit. The pool only reports this option.
     #[serde(rename = "waitQueueTimeoutMS", serialize_with = "as_millis")]
     pub wait_queue_timeout: Option<Duration>,
 }
@@ -60,105 +61,105 @@ fn as_millis<S: serde::Serializer>(time: &Option<Duration>, out: S) -> Result<S:
     time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).serialize(out)
 }
 
-/// A pool was created.
+/// Published when a pool is created.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PoolCreatedEvent {
-    /// The server the pool's connections lead to.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// What the pool was configured with.
+    /// Options of the pool.
     pub options: Option<ConnectionPoolOptions>,
 }
 
-/// A pool began to hand out connections.
+/// Published when a pool becomes ready.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PoolReadyEvent {
-    /// The server the pool's connections lead to.
+    /// Address of the server.
     pub address: ServerAddress,
 }
 
-/// All connections of a pool, or of one service behind a load balancer, were declared unfit.
+/// Published when a pool, or one service behind a load balancer, is cleared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PoolClearedEvent {
-    /// The server the pool's connections lead to.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// Behind a load balancer, the service whose connections were cleared.
+    /// Id of the cleared service behind a load balancer (`serviceId`).
     pub service_id: Option<ObjectId>,
-    /// Whether operations in progress were interrupted, too.
+    /// `true` if connections in use are interrupted, too (`interruptInUseConnections`).
     pub interrupt_in_use_connections: bool,
 }
 
-/// A pool was closed for good.
+/// Published when a pool is closed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PoolClosedEvent {
-    /// The server the pool's connections led to.
+    /// Address of the server.
     pub address: ServerAddress,
 }
 
-/// A connection is about to be established.
+/// Published when a connection is created, before it is established.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionCreatedEvent {
-    /// The server the connection will lead to.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// The connection's number in its pool, counted from 1.
+    /// Number of the connection in its pool, counted from 1.
     pub connection_id: u32,
 }
 
-/// A connection was established: handshake and authentication are done.
+/// Published when a connection is established: handshake and authentication are complete.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionReadyEvent {
-    /// The server the connection leads to.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// The connection's number in its pool, counted from 1.
+    /// Number of the connection in its pool, counted from 1.
     pub connection_id: u32,
-    /// How long it took to establish.
+    /// Duration of establishing the connection.
     pub duration: Duration,
 }
 
-/// A connection was closed.
+/// Published when a connection is closed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionClosedEvent {
-    /// The server the connection led to.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// The connection's number in its pool, counted from 1.
+    /// Number of the connection in its pool, counted from 1.
     pub connection_id: u32,
-    /// Why it was closed.
+    /// Reason of closing the connection.
     pub reason: ConnectionClosedReason,
-    /// Behind a load balancer, the service the connection led to.
+    /// Id of the connection's service behind a load balancer (`serviceId`).
     pub service_id: Option<ObjectId>,
-    /// What went wrong, when that is why it was closed.
+    /// Error that closed the connection, if the reason is one.
     pub error: Option<String>,
 }
 
-/// Why a connection was closed.
+/// Reason of closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ConnectionClosedReason {
-    /// The pool was cleared after the connection had been created.
+    /// The pool was cleared after the connection was created.
     Stale,
-    /// It lay unused for longer than the pool's `max_idle_time`.
+    /// The connection was idle for longer than `maxIdleTimeMS`.
     Idle,
-    /// It failed while it was established or used.
+    /// The connection failed while it was established or used.
     Error,
-    /// The operation that used it was dropped halfway through a message.
+    /// The operation that used it was dropped in the middle of a message.
     Dropped,
-    /// Its pool was closed.
+    /// The pool was closed.
     PoolClosed,
 }
 
 impl ConnectionClosedReason {
-    /// The reason's name in MongoDB's specifications.
+    /// Returns the name used by the specifications.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stale => "stale",
@@ -176,45 +177,45 @@ impl fmt::Display for ConnectionClosedReason {
     }
 }
 
-/// An operation asked for a connection.
+/// Published when an operation starts to check out a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ConnectionCheckoutStartedEvent {
-    /// The server the connection will lead to.
+    /// Address of the server.
     pub address: ServerAddress,
 }
 
-/// An operation that asked for a connection got none.
+/// Published when an operation fails to check out a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ConnectionCheckoutFailedEvent {
-    /// The server the connection would have led to.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// Why there was none.
+    /// Reason of the failure.
     pub reason: ConnectionCheckoutFailedReason,
-    /// How long the operation waited.
+    /// Duration of the check-out.
     pub duration: Duration,
-    /// What went wrong, when a connection could not be established or the pool was cleared.
+    /// Error, if a connection could not be established or the pool was cleared.
     pub error: Option<String>,
 }
 
-/// Why an operation got no connection.
+/// Reason of a failed check-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ConnectionCheckoutFailedReason {
-    /// It waited for as long as it was allowed to.
+    /// The check-out timed out.
     Timeout,
-    /// A connection could not be established, or the pool is waiting for its server to come back.
+    /// A connection could not be established, or the pool is paused.
     ConnectionError,
     /// The pool was closed.
     PoolClosed,
-    /// The operation itself was dropped while it waited.
+    /// The operation was dropped while it waited.
     Abandoned,
 }
 
 impl ConnectionCheckoutFailedReason {
-    /// The reason's name in MongoDB's specifications.
+    /// Returns the name used by the specifications.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -231,26 +232,26 @@ impl fmt::Display for ConnectionCheckoutFailedReason {
     }
 }
 
-/// An operation got a connection.
+/// Published when an operation has checked out a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionCheckedOutEvent {
-    /// The server the connection leads to.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// The connection's number in its pool, counted from 1.
+    /// Number of the connection in its pool, counted from 1.
     pub connection_id: u32,
-    /// How long the operation waited for it.
+    /// Duration of the check-out.
     pub duration: Duration,
 }
 
-/// An operation gave its connection back.
+/// Published when an operation checks in a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionCheckedInEvent {
-    /// The server the connection leads to.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// The connection's number in its pool, counted from 1.
+    /// Number of the connection in its pool, counted from 1.
     pub connection_id: u32,
 }

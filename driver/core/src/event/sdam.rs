@@ -1,8 +1,7 @@
-//! Events of server discovery and monitoring: what became of the deployment, its servers and
-//! their heartbeats.
+//! Server discovery and monitoring (SDAM) events.
 //!
-//! The topology publishes the first six ([`crate::sdam::Effect::Emit`]); the heartbeats are
-//! published by the monitors as they work.
+//! The topology publishes the events of servers and topologies
+//! ([`crate::sdam::TopologyEffect::Emit`]). The monitors publish the heartbeat events.
 
 use std::time::Duration;
 
@@ -13,157 +12,159 @@ use crate::{
     description::{ServerDescription, TopologyDescription},
 };
 
-/// Any event of server discovery and monitoring.
+/// An SDAM event.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SdamEvent {
-    /// What is known of a server changed.
+    /// A server description changed.
     ServerDescriptionChanged(Box<ServerDescriptionChangedEvent>),
-    /// A server is watched from now on.
+    /// Monitoring of a server started.
     ServerOpening(ServerOpeningEvent),
-    /// A server is not watched any more.
+    /// Monitoring of a server ended.
     ServerClosed(ServerClosedEvent),
-    /// What is known of the deployment changed.
+    /// The topology description changed.
     TopologyDescriptionChanged(Box<TopologyDescriptionChangedEvent>),
-    /// The deployment is watched from now on: always the first event.
+    /// Monitoring of the deployment started. Always the first event.
     TopologyOpening(TopologyOpeningEvent),
-    /// The deployment is not watched any more: always the last event.
+    /// Monitoring of the deployment ended. Always the last event.
     TopologyClosed(TopologyClosedEvent),
-    /// A server is asked for its state.
+    /// A heartbeat started.
     ServerHeartbeatStarted(ServerHeartbeatStartedEvent),
-    /// A server told its state.
+    /// A heartbeat succeeded.
     ServerHeartbeatSucceeded(ServerHeartbeatSucceededEvent),
-    /// A server did not tell its state.
+    /// A heartbeat failed.
     ServerHeartbeatFailed(ServerHeartbeatFailedEvent),
 }
 
-/// What is known of a server changed; a new round trip time alone is no change.
+/// Published when a server description changes. A new round trip time alone is not a change.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerDescriptionChangedEvent {
-    /// The server.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// The topology it belongs to.
+    /// Id of the topology.
     pub topology_id: ObjectId,
-    /// What was known before.
+    /// Description before the change.
     pub previous_description: ServerDescription,
-    /// What is known now.
+    /// Description after the change.
     pub new_description: ServerDescription,
 }
 
-/// A server is watched from now on.
+/// Published when monitoring of a server starts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerOpeningEvent {
-    /// The server.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// The topology it belongs to.
+    /// Id of the topology.
     pub topology_id: ObjectId,
 }
 
-/// A server is not watched any more.
+/// Published when monitoring of a server ends.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerClosedEvent {
-    /// The server.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// The topology it belonged to.
+    /// Id of the topology.
     pub topology_id: ObjectId,
 }
 
-/// What is known of the deployment changed.
+/// Published when the topology description changes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TopologyDescriptionChangedEvent {
-    /// The topology.
+    /// Id of the topology.
     pub topology_id: ObjectId,
-    /// What was known before.
+    /// Description before the change.
     pub previous_description: TopologyDescription,
-    /// What is known now.
+    /// Description after the change.
     pub new_description: TopologyDescription,
 }
 
-/// The deployment is watched from now on.
+/// Published when monitoring of the deployment starts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TopologyOpeningEvent {
-    /// The topology.
+    /// Id of the topology.
     pub topology_id: ObjectId,
 }
 
-/// The deployment is not watched any more.
+/// Published when monitoring of the deployment ends.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TopologyClosedEvent {
-    /// The topology.
+    /// Id of the topology.
     pub topology_id: ObjectId,
 }
 
-/// A server is asked for its state.
+/// Published when a heartbeat starts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerHeartbeatStartedEvent {
-    /// The server.
+    /// Address of the server.
     pub server_address: ServerAddress,
-    /// Whether the server may wait for a change before it replies.
+    /// `true` if the server may delay its reply until its state changes (streaming protocol).
     pub awaited: bool,
-    /// The driver's number for the connection.
+    /// Id of the connection in this driver.
     pub driver_connection_id: u32,
-    /// The server's number for the connection; none before its first reply.
+    /// Id of the connection in the server (`connectionId`). `None` before its first reply.
     pub server_connection_id: Option<i64>,
 }
 
-/// A server told its state.
+/// Published when a heartbeat succeeds.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerHeartbeatSucceededEvent {
-    /// How long it took; no round trip time if `awaited`.
+    /// Duration of the heartbeat. Not a round trip time if `awaited`.
     pub duration: Duration,
-    /// What the server replied.
+    /// Reply of the server.
     pub reply: Document,
-    /// The server.
+    /// Address of the server.
     pub server_address: ServerAddress,
-    /// Whether the server was free to wait for a change before it replied.
+    /// `true` if the server was allowed to delay its reply until its state changed (streaming
+    /// protocol).
     pub awaited: bool,
-    /// The driver's number for the connection.
+    /// Id of the connection in this driver.
     pub driver_connection_id: u32,
-    /// The server's number for the connection.
+    /// Id of the connection in the server (`connectionId`).
     pub server_connection_id: Option<i64>,
 }
 
-/// A server did not tell its state.
+/// Published when a heartbeat fails.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerHeartbeatFailedEvent {
-    /// How long it took to fail.
+    /// Duration of the heartbeat.
     pub duration: Duration,
-    /// Why.
+    /// Error of the heartbeat.
     pub failure: String,
-    /// The server.
+    /// Address of the server.
     pub server_address: ServerAddress,
-    /// Whether the server was free to wait for a change before it replied.
+    /// `true` if the server was allowed to delay its reply until its state changed (streaming
+    /// protocol).
     pub awaited: bool,
-    /// The driver's number for the connection.
+    /// Id of the connection in this driver.
     pub driver_connection_id: u32,
-    /// The server's number for the connection; none if it never replied.
+    /// Id of the connection in the server (`connectionId`). `None` if it never replied.
     pub server_connection_id: Option<i64>,
 }
 
-/// What all three events of a heartbeat say of it.
+/// Fields that the three events of one heartbeat have in common.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heartbeat {
-    /// The server.
+    /// Address of the server.
     pub server_address: ServerAddress,
-    /// Whether the server may wait for a change before it replies.
+    /// `true` if the server may delay its reply until its state changes (streaming protocol).
     pub awaited: bool,
-    /// The driver's number for the connection.
+    /// Id of the connection in this driver.
     pub driver_connection_id: u32,
-    /// The server's number for the connection; none before its first reply.
+    /// Id of the connection in the server (`connectionId`). `None` before its first reply.
     pub server_connection_id: Option<i64>,
 }
 
 impl Heartbeat {
-    /// The event that it begins.
+    /// Returns the event for the start of the heartbeat.
     pub fn started(&self) -> SdamEvent {
         let Self { server_address, awaited, driver_connection_id, server_connection_id } =
             self.clone();
@@ -175,7 +176,7 @@ impl Heartbeat {
         })
     }
 
-    /// The event that it was answered.
+    /// Returns the event for a successful heartbeat.
     pub fn succeeded(&self, duration: Duration, reply: Document) -> SdamEvent {
         let Self { server_address, awaited, driver_connection_id, server_connection_id } =
             self.clone();
@@ -189,7 +190,7 @@ impl Heartbeat {
         })
     }
 
-    /// The event that it was not answered, or with an error.
+    /// Returns the event for a failed heartbeat.
     pub fn failed(&self, duration: Duration, failure: String) -> SdamEvent {
         let Self { server_address, awaited, driver_connection_id, server_connection_id } =
             self.clone();

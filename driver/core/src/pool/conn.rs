@@ -1,4 +1,4 @@
-//! A connection as the pool sees it: a number, a generation, and something inside.
+//! Connections of a pool: id, generation and payload.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use bson::oid::ObjectId;
 
 use super::Generation;
 
-/// Names a connection within its pool.
+/// Id of a connection within its pool.
 ///
-/// Numbers begin at 1 and grow by 1 with each connection created, and are never used twice.
+/// Numbers start at 1, increase by 1 with each connection created, and are never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId {
     number: u32,
-    /// Where the pool keeps its record, so that no search is needed.
+    /// Index of the connection's record, so that no search is needed.
     slot: usize,
 }
 
@@ -21,7 +21,7 @@ impl ConnectionId {
         Self { number, slot }
     }
 
-    /// The number that events and logs call the connection by.
+    /// Returns the connection number used in events and logs.
     pub fn number(self) -> u32 {
         self.number
     }
@@ -45,35 +45,36 @@ impl fmt::Display for ConnectionId {
 
 /// An established connection, checked out of its pool.
 ///
-/// It holds a place in the pool until it is checked in or discarded.
+/// It counts towards `maxPoolSize` until it is checked in or discarded.
 #[derive(Debug)]
-#[must_use = "a connection that is neither checked in nor discarded takes up a place for ever"]
-pub struct Conn<C> {
+#[must_use = "a connection that is neither checked in nor discarded counts as in use forever"]
+pub struct PoolConnection<C> {
     pub(super) id: ConnectionId,
     pub(super) generation: Generation,
     pub(super) service_id: Option<ObjectId>,
-    /// The connection itself.
+    /// The connection.
     pub payload: C,
 }
 
-impl<C> Conn<C> {
-    /// Its name in the pool.
+impl<C> PoolConnection<C> {
+    /// Returns the id of the connection.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
 
-    /// The pool's generation, or that of its service, when the connection was made.
+    /// Returns the generation of the pool, or of the service, at the time the connection was
+    /// established.
     pub fn generation(&self) -> Generation {
         self.generation
     }
 
-    /// Behind a load balancer, the service it leads to.
+    /// Returns the id of the service behind a load balancer.
     pub fn service_id(&self) -> Option<ObjectId> {
         self.service_id
     }
 
-    /// The connection itself, to be closed; its place is still to be given back with
-    /// [`Pool::discard`](super::Pool::discard).
+    /// Returns the connection to be closed. [`Pool::discard`](super::Pool::discard) must still be
+    /// called.
     pub fn into_payload(self) -> C {
         self.payload
     }

@@ -1,41 +1,42 @@
-//! What a pool answers, and what it asks for.
+//! Results and effects of a pool.
 
 use bson::oid::ObjectId;
 
-use super::{Conn, ConnectionId, Generation, WaiterId};
+use super::{ConnectionId, Generation, PoolConnection, WaiterId};
 use crate::event::cmap::{CmapEvent, ConnectionClosedReason};
 
-/// The answer to a request for a connection.
+/// Result of a check-out.
 #[derive(Debug)]
 #[must_use]
-pub enum CheckOut<C, E> {
-    /// Here it is.
-    Ready(Conn<C>),
-    /// None yet: [`Effect::Deliver`] or [`Effect::Fail`] with this name will follow.
+pub enum CheckOutResult<C, E> {
+    /// An idle connection.
+    Ready(PoolConnection<C>),
+    /// A place in the wait queue. [`PoolEffect::Deliver`] or [`PoolEffect::Fail`] with this id
+    /// follows.
     Wait(WaiterId),
-    /// None, and no use in waiting.
+    /// The check-out failed at once.
     Failed(CheckOutError<E>),
 }
 
-/// Why an operation gets no connection.
+/// Error of a check-out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckOutError<E> {
-    /// The pool was closed for good.
+    /// The pool is closed.
     #[error("attempted to check out a connection from closed connection pool")]
     Closed,
-    /// It waited for as long as it was allowed to. The pool keeps no time: whoever cancels a waiter
-    /// for [`Abandonment::TimedOut`] returns this error in its place.
+    /// The check-out timed out. The pool has no clock: the caller that cancels a waiter with
+    /// [`WaitCancellation::TimedOut`] returns this error.
     #[error("timed out while checking out a connection from connection pool")]
     TimedOut,
-    /// The pool was cleared and waits for its server to be seen again, or has never seen it.
-    /// Always worth another try; says nothing new about the server.
+    /// The pool is paused, after it was cleared or before the first check of its server. Always
+    /// retryable; not an error of the server.
     #[error("the connection pool was cleared{}", because(.cause.as_ref()))]
     Cleared {
-        /// The error that made the topology clear the pool, if it named one.
+        /// The error that caused the clearing.
         cause: Option<E>,
     },
-    /// The connection that was to serve the operation could not be established.
+    /// The connection for this operation could not be established.
     #[error("{0}")]
     Connect(E),
 }
@@ -46,70 +47,69 @@ fn because<E: std::fmt::Display>(cause: Option<&E>) -> String {
         .unwrap_or_default()
 }
 
-/// Why a waiting operation leaves the queue on its own account.
+/// Reason for removing a waiter from the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Abandonment {
-    /// It waited for as long as it was allowed to.
+pub enum WaitCancellation {
+    /// The check-out timed out.
     TimedOut,
-    /// Its future was dropped.
+    /// The future of the operation was dropped.
     Dropped,
 }
 
-/// How a pool is to be cleared.
+/// Request to clear a pool.
 #[derive(Clone, Debug)]
-pub struct Clear<E> {
-    /// Behind a load balancer, the service whose connections are cleared. Elsewhere it is ignored.
+pub struct ClearRequest<E> {
+    /// Id of the service to clear behind a load balancer. Ignored otherwise.
     pub service_id: Option<ObjectId>,
-    /// The generation to clear up to, where the topology counts; a clearing that is not ahead of
-    /// the pool is one that it has had already. Without it, the next one.
+    /// Generation after the clearing, as counted by the topology. A generation that the pool has
+    /// reached already has no effect. Defaults to the next generation.
     pub generation: Option<Generation>,
-    /// Whether operations in progress are interrupted, too: their server does not answer.
+    /// Interrupts connections in use, too, because the server does not respond.
     pub interrupt_in_use: bool,
-    /// What went wrong.
+    /// Error that caused the clearing.
     pub cause: Option<E>,
 }
 
-// Written by hand, since `E` need not have a default.
-impl<E> Default for Clear<E> {
+// Not derived, because `E` need not implement `Default`.
+impl<E> Default for ClearRequest<E> {
     fn default() -> Self {
         Self { service_id: None, generation: None, interrupt_in_use: false, cause: None }
     }
 }
 
-/// Something the pool asks to have done. To be performed in order.
+/// An effect that the pool requests. Effects must be performed in order.
 #[derive(Debug)]
 #[must_use]
-pub enum Effect<C, E> {
-    /// Tell whoever listens.
+pub enum PoolEffect<C, E> {
+    /// Publish an event.
     Emit(CmapEvent),
-    /// Establish a connection in a task of its own, and report with
+    /// Establish a connection in a separate task, and report with
     /// [`connected`](super::Pool::connected) or [`connect_failed`](super::Pool::connect_failed).
     Connect {
-        /// What to report under.
+        /// Id to report with.
         id: ConnectionId,
-        /// The pool's generation, for the error to name if it fails.
+        /// Generation of the pool, for the error of a failure.
         generation: Generation,
-        /// Whether an operation waits for it; else it is to be there for those to come.
+        /// `true` if an operation waits for it; `false` if it serves `minPoolSize`.
         awaited: bool,
     },
-    /// Give up establishing a connection. It is closed as far as the pool is concerned; a late
-    /// report about it does no harm.
+    /// Stop establishing a connection. The pool has removed it already, and ignores a late report.
     Abort(ConnectionId),
-    /// Give a waiting operation its connection. If it is gone, check the connection in again.
-    Deliver(WaiterId, Conn<C>),
-    /// Tell a waiting operation that it gets none.
+    /// Deliver a connection to a waiter. If the waiter is gone, check the connection in again.
+    Deliver(WaiterId, PoolConnection<C>),
+    /// Deliver an error to a waiter.
     Fail(WaiterId, CheckOutError<E>),
-    /// Close a connection that left the pool.
+    /// Close a connection that the pool has removed.
     Close {
-        /// Its name.
+        /// Id of the connection.
         id: ConnectionId,
-        /// The connection itself.
+        /// The connection.
         payload: C,
-        /// Why it is closed.
+        /// Reason of closing it.
         reason: ConnectionClosedReason,
     },
-    /// Make whatever happens on this connection in use fail now; it is to be discarded after that.
+    /// Make the operation on this connection fail now. It discards the connection afterwards.
     Interrupt(ConnectionId),
-    /// Call [`maintain`](super::Pool::maintain) soon instead of at its usual time.
+    /// Call [`maintain`](super::Pool::maintain) soon instead of at its next interval.
     WakeMaintenance,
 }

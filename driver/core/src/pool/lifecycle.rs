@@ -1,37 +1,42 @@
-//! What happens to a pool as a whole: ready, cleared, tidied, closed.
+//! Life cycle of a pool: ready, cleared, maintained, closed.
 
 use std::{fmt::Display, time::Instant};
 
 use bson::oid::ObjectId;
 
 use super::{
-    CheckOutError, Clear, Effect, Idle, Pool, State,
-    members::{Member, Phase},
+    CheckOutError, ClearRequest, Idle, Pool, PoolEffect, PoolState,
+    records::{ConnectionRecord, ConnectionState},
 };
 use crate::event::cmap::{
     CmapEvent, ConnectionClosedReason, PoolClearedEvent, PoolClosedEvent, PoolReadyEvent,
 };
 
 impl<C, E: Clone + Display> Pool<C, E> {
-    /// The server was seen: connections may be made and handed out.
-    pub fn ready(&mut self, now: Instant, effects: &mut Vec<Effect<C, E>>) {
-        if self.state != State::Paused {
+    /// Marks the pool ready after a successful check of its server.
+    pub fn ready(&mut self, now: Instant, effects: &mut Vec<PoolEffect<C, E>>) {
+        if self.state != PoolState::Paused {
             return;
         }
-        self.state = State::Ready;
+        self.state = PoolState::Ready;
         self.cause = None;
-        self.announcer.tell(effects, |address| CmapEvent::PoolReady(PoolReadyEvent { address }));
+        self.publisher.publish(effects, |address| CmapEvent::PoolReady(PoolReadyEvent { address }));
         self.populate(now, effects);
     }
 
-    /// Declares all connections unfit and pauses the pool; behind a load balancer, only the
-    /// connections of one service, and the pool goes on.
+    /// Clears the pool: makes all connections stale and pauses the pool. Behind a load balancer,
+    /// clears the connections of one service and keeps the pool ready.
     ///
-    /// Idle connections and those being established are closed now, in-use ones when they come
-    /// back, or now if asked for. Every waiting operation is told, last, so that one that retries at
-    /// once finds the places free.
-    pub fn clear(&mut self, clear: Clear<E>, now: Instant, effects: &mut Vec<Effect<C, E>>) {
-        if self.state == State::Closed {
+    /// Closes idle and pending connections now. Connections in use are closed when they are checked
+    /// in, or interrupted if requested. Waiters get their error last, so that an immediate retry
+    /// finds the places free.
+    pub fn clear(
+        &mut self,
+        clear: ClearRequest<E>,
+        now: Instant,
+        effects: &mut Vec<PoolEffect<C, E>>,
+    ) {
+        if self.state == PoolState::Closed {
             return;
         }
         if self.services.is_some() {
@@ -46,9 +51,9 @@ impl<C, E: Clone + Display> Pool<C, E> {
             return;
         }
         self.generation = generation;
-        // The specification: no second event while the pool is paused.
-        if std::mem::replace(&mut self.state, State::Paused) == State::Ready {
-            self.tell_cleared(None, clear.interrupt_in_use, effects);
+        // By the specification, clearing a paused pool publishes no event.
+        if std::mem::replace(&mut self.state, PoolState::Paused) == PoolState::Ready {
+            self.publish_cleared(None, clear.interrupt_in_use, effects);
         }
         self.close_idle(ConnectionClosedReason::Stale, |_| true, effects);
         self.abort_pending(ConnectionClosedReason::Stale, |_| true, effects);
@@ -60,31 +65,32 @@ impl<C, E: Clone + Display> Pool<C, E> {
         self.fail_waiters(&error, now, effects);
     }
 
-    /// Closes the pool for good. Connections in use are closed when they come back.
-    pub fn close(&mut self, now: Instant, effects: &mut Vec<Effect<C, E>>) {
-        if self.state == State::Closed {
+    /// Closes the pool for good. Connections in use are closed when they are checked in.
+    pub fn close(&mut self, now: Instant, effects: &mut Vec<PoolEffect<C, E>>) {
+        if self.state == PoolState::Closed {
             return;
         }
-        self.state = State::Closed;
+        self.state = PoolState::Closed;
         self.close_idle(ConnectionClosedReason::PoolClosed, |_| true, effects);
         self.abort_pending(ConnectionClosedReason::PoolClosed, |_| true, effects);
-        // Nobody may be left to report on those that are failing.
-        for id in self.members.select(Phase::Failing, |_| true) {
-            self.strike_off(id, ConnectionClosedReason::PoolClosed, None, effects);
+        // The tasks of these connections may be gone, so no report can be expected.
+        for id in self.records.select(ConnectionState::Failing, |_| true) {
+            self.remove_connection(id, ConnectionClosedReason::PoolClosed, None, effects);
         }
-        self.queue.recall_aside();
+        self.queue.release_reserved();
         self.fail_waiters(&CheckOutError::Closed, now, effects);
-        self.announcer.tell(effects, |address| CmapEvent::PoolClosed(PoolClosedEvent { address }));
+        self.publisher
+            .publish(effects, |address| CmapEvent::PoolClosed(PoolClosedEvent { address }));
     }
 
-    /// The work of the specification's background thread, to be done now and then: closes what has
-    /// been idle for too long, then fills up to `min_pool_size`.
-    pub fn maintain(&mut self, now: Instant, effects: &mut Vec<Effect<C, E>>) {
-        // The oldest lie at the bottom of the stack.
+    /// Performs the work of the specification's background thread: closes connections idle for too
+    /// long, then establishes connections up to `minPoolSize`.
+    pub fn maintain(&mut self, now: Instant, effects: &mut Vec<PoolEffect<C, E>>) {
+        // The oldest connections are at the bottom of the stack.
         let fresh = |idle: &Idle<C>| !self.limits.idled_too_long(idle.since, now);
-        let perished = self.idle.iter().position(fresh).unwrap_or(self.idle.len());
-        if perished > 0 {
-            let kept = self.idle.split_off(perished);
+        let expired = self.idle.iter().position(fresh).unwrap_or(self.idle.len());
+        if expired > 0 {
+            let kept = self.idle.split_off(expired);
             for Idle { conn, .. } in std::mem::replace(&mut self.idle, kept) {
                 self.close_conn(conn, ConnectionClosedReason::Idle, effects);
             }
@@ -92,34 +98,34 @@ impl<C, E: Clone + Display> Pool<C, E> {
         self.populate(now, effects);
     }
 
-    /// Behind a load balancer the pool is never paused, and nobody who waits is sent away: the next
-    /// connection may well lead to another service.
+    /// Clears one service behind a load balancer. The pool stays ready and waiters stay in the
+    /// queue, because the next connection can belong to another service.
     fn clear_service(
         &mut self,
         service: ObjectId,
-        clear: &Clear<E>,
-        effects: &mut Vec<Effect<C, E>>,
+        clear: &ClearRequest<E>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) {
         let advanced =
             self.services.as_mut().is_some_and(|all| all.advance(service, clear.generation));
         if !advanced {
             return;
         }
-        self.tell_cleared(Some(service), clear.interrupt_in_use, effects);
+        self.publish_cleared(Some(service), clear.interrupt_in_use, effects);
         self.close_idle(ConnectionClosedReason::Stale, |id| id == Some(service), effects);
         self.abort_pending(ConnectionClosedReason::Stale, |id| id == Some(service), effects);
         if clear.interrupt_in_use {
-            self.interrupt(|member| member.service_id == Some(service), effects);
+            self.interrupt(|record| record.service_id == Some(service), effects);
         }
     }
 
-    fn tell_cleared(
+    fn publish_cleared(
         &self,
         service_id: Option<ObjectId>,
         interrupt_in_use_connections: bool,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) {
-        self.announcer.tell(effects, |address| {
+        self.publisher.publish(effects, |address| {
             CmapEvent::PoolCleared(PoolClearedEvent {
                 address,
                 service_id,
@@ -132,7 +138,7 @@ impl<C, E: Clone + Display> Pool<C, E> {
         &mut self,
         reason: ConnectionClosedReason,
         of_service: impl Fn(Option<ObjectId>) -> bool,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) {
         for idle in std::mem::take(&mut self.idle) {
             if of_service(idle.conn.service_id) {
@@ -143,38 +149,49 @@ impl<C, E: Clone + Display> Pool<C, E> {
         }
     }
 
-    /// Connections still being established in a past generation can serve nobody any more.
+    /// Aborts pending connections, which belong to a past generation.
     fn abort_pending(
         &mut self,
         reason: ConnectionClosedReason,
         of_service: impl Fn(Option<ObjectId>) -> bool,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) {
-        for id in self.members.select(Phase::Pending, |member| of_service(member.service_id)) {
-            self.strike_off(id, reason, None, effects);
-            effects.push(Effect::Abort(id));
+        for id in
+            self.records.select(ConnectionState::Pending, |record| of_service(record.service_id))
+        {
+            self.remove_connection(id, reason, None, effects);
+            effects.push(PoolEffect::Abort(id));
         }
     }
 
-    /// Interrupts those in use that are stale; none can be of the new generation yet, but behind a
-    /// load balancer another service's are not concerned.
-    fn interrupt(&self, concerns: impl Fn(&Member) -> bool, effects: &mut Vec<Effect<C, E>>) {
-        let stale = |member: &Member| {
-            concerns(member) && member.generation < self.generation(member.service_id)
+    /// Interrupts stale connections in use. Behind a load balancer, only those of the cleared
+    /// service.
+    fn interrupt(
+        &self,
+        concerns: impl Fn(&ConnectionRecord) -> bool,
+        effects: &mut Vec<PoolEffect<C, E>>,
+    ) {
+        let stale = |record: &ConnectionRecord| {
+            concerns(record) && record.generation < self.generation(record.service_id)
         };
-        effects.extend(self.members.select(Phase::InUse, stale).into_iter().map(Effect::Interrupt));
+        effects.extend(
+            self.records
+                .select(ConnectionState::InUse, stale)
+                .into_iter()
+                .map(PoolEffect::Interrupt),
+        );
     }
 
     fn fail_waiters(
         &mut self,
         error: &CheckOutError<E>,
         now: Instant,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
     ) {
         while let Some((waiter, since)) = self.queue.next() {
             let waited = now.saturating_duration_since(since);
-            self.announcer.check_out_failed(effects, error, waited);
-            effects.push(Effect::Fail(waiter, error.clone()));
+            self.publisher.check_out_failed(effects, error, waited);
+            effects.push(PoolEffect::Fail(waiter, error.clone()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever happens to a pool, in whatever order, what must always hold does.
+//! Invariants of a pool under random sequences of calls.
 #![allow(clippy::cast_possible_truncation)]
 
 use std::{
@@ -10,9 +10,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One thing that happens; the number chooses to whom.
+/// A random call; numbers select the connection or waiter.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum PoolStep {
     CheckOut,
     CheckIn(usize),
     Discard(usize),
@@ -25,48 +25,48 @@ enum Step {
     Ready,
     Close,
     Maintain,
-    Pass(u64),
+    AdvanceClock(u64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = PoolStep> {
     let one = any::<usize>();
     prop_oneof![
-        8 => Just(Step::CheckOut),
-        5 => one.prop_map(Step::CheckIn),
-        1 => one.prop_map(Step::Discard),
-        2 => one.prop_map(Step::Cancel),
-        3 => one.prop_map(Step::HandshakeCompleted),
-        6 => one.prop_map(Step::Connected),
-        1 => one.prop_map(Step::Failing),
-        2 => one.prop_map(Step::Failed),
+        8 => Just(PoolStep::CheckOut),
+        5 => one.prop_map(PoolStep::CheckIn),
+        1 => one.prop_map(PoolStep::Discard),
+        2 => one.prop_map(PoolStep::Cancel),
+        3 => one.prop_map(PoolStep::HandshakeCompleted),
+        6 => one.prop_map(PoolStep::Connected),
+        1 => one.prop_map(PoolStep::Failing),
+        2 => one.prop_map(PoolStep::Failed),
         1 => (0u8..3, any::<bool>())
-            .prop_map(|(service, interrupt)| Step::Clear { service, interrupt }),
-        2 => Just(Step::Ready),
-        1 => Just(Step::Maintain),
-        2 => (0u64..20).prop_map(Step::Pass),
+            .prop_map(|(service, interrupt)| PoolStep::Clear { service, interrupt }),
+        2 => Just(PoolStep::Ready),
+        1 => Just(PoolStep::Maintain),
+        2 => (0u64..20).prop_map(PoolStep::AdvanceClock),
     ]
 }
 
-/// The world around a pool, which remembers what it was told.
-struct World {
+/// A pool and a model of its environment, which records all effects.
+struct PoolModel {
     pool: Pool<u32, &'static str>,
     load_balanced: bool,
     now: Instant,
     max_size: usize,
     max_connecting: usize,
     establishing: Vec<ConnectionId>,
-    held: Vec<Conn<u32>>,
+    held: Vec<PoolConnection<u32>>,
     waiting: BTreeSet<WaiterId>,
     created: BTreeSet<u32>,
     closed: BTreeSet<u32>,
-    /// Closed sockets: those that had been established.
+    /// Closed sockets of established connections.
     sockets_closed: BTreeSet<u32>,
     started: usize,
     ended: usize,
     settled: BTreeMap<WaiterId, usize>,
 }
 
-impl World {
+impl PoolModel {
     fn new(options: &ConnectionPoolOptions, load_balanced: bool) -> Self {
         let mut fx = Vec::new();
         let pool = Pool::new(ServerAddress::default(), options, load_balanced, true, &mut fx);
@@ -92,42 +92,42 @@ impl World {
         }
     }
 
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: PoolStep) {
         let mut fx = Vec::new();
         let now = self.now;
         match step {
-            Step::CheckOut => match self.pool.check_out(now, &mut fx) {
-                CheckOut::Ready(conn) => self.hold(conn),
-                CheckOut::Wait(waiter) => assert!(self.waiting.insert(waiter)),
-                CheckOut::Failed(_) => assert_ne!(self.pool.state(), State::Ready),
+            PoolStep::CheckOut => match self.pool.check_out(now, &mut fx) {
+                CheckOutResult::Ready(conn) => self.hold(conn),
+                CheckOutResult::Wait(waiter) => assert!(self.waiting.insert(waiter)),
+                CheckOutResult::Failed(_) => assert_ne!(self.pool.state(), PoolState::Ready),
             },
-            Step::CheckIn(which) => {
+            PoolStep::CheckIn(which) => {
                 if let Some(conn) = pick(&mut self.held, which) {
                     self.pool.check_in(conn, now, &mut fx);
                 }
             }
-            Step::Discard(which) => {
+            PoolStep::Discard(which) => {
                 if let Some(conn) = pick(&mut self.held, which) {
                     let reason = ConnectionClosedReason::Error;
                     self.pool.discard(conn.id(), reason, Some(&"broken"), now, &mut fx);
                 }
             }
-            Step::Cancel(which) => {
+            PoolStep::Cancel(which) => {
                 let mut waiters: Vec<_> = self.waiting.iter().copied().collect();
                 if let Some(waiter) = pick(&mut waiters, which) {
-                    assert!(self.pool.cancel(waiter, Abandonment::TimedOut, now, &mut fx));
+                    assert!(self.pool.cancel(waiter, WaitCancellation::TimedOut, now, &mut fx));
                     self.waiting.remove(&waiter);
                 }
             }
-            Step::HandshakeCompleted(which) => {
+            PoolStep::HandshakeCompleted(which) => {
                 if let Some(id) = pick(&mut self.establishing.clone(), which) {
                     let service = self.load_balanced.then(|| service(id.number()));
                     self.pool.handshake_completed(id, service);
                 }
             }
-            Step::Connected(which) => {
-                // One that is failing will not be established after all, so it may not be chosen.
-                let failing = self.pool.members.select(Phase::Failing, |_| true);
+            PoolStep::Connected(which) => {
+                // A failing connection cannot be established afterwards.
+                let failing = self.pool.records.select(ConnectionState::Failing, |_| true);
                 let mut able = self.establishing.clone();
                 able.retain(|id| !failing.contains(id));
                 if let Some(id) = pick(&mut able, which) {
@@ -136,25 +136,29 @@ impl World {
                     self.pool.connected(id, id.number(), service, now, &mut fx);
                 }
             }
-            Step::Failing(which) => {
+            PoolStep::Failing(which) => {
                 if let Some(id) = pick(&mut self.establishing.clone(), which) {
                     self.pool.connect_failing(id);
                 }
             }
-            Step::Failed(which) => {
+            PoolStep::Failed(which) => {
                 if let Some(id) = pick(&mut self.establishing, which) {
                     self.pool.connect_failed(id, "refused", now, &mut fx);
                 }
             }
-            Step::Clear { service: number, interrupt } => {
+            PoolStep::Clear { service: number, interrupt } => {
                 let service_id = Some(service(number.into()));
-                let clear = Clear { service_id, interrupt_in_use: interrupt, ..Clear::default() };
+                let clear = ClearRequest {
+                    service_id,
+                    interrupt_in_use: interrupt,
+                    ..ClearRequest::default()
+                };
                 self.pool.clear(clear, now, &mut fx);
             }
-            Step::Ready => self.pool.ready(now, &mut fx),
-            Step::Close => self.pool.close(now, &mut fx),
-            Step::Maintain => self.pool.maintain(now, &mut fx),
-            Step::Pass(millis) => self.now += Duration::from_millis(millis),
+            PoolStep::Ready => self.pool.ready(now, &mut fx),
+            PoolStep::Close => self.pool.close(now, &mut fx),
+            PoolStep::Maintain => self.pool.maintain(now, &mut fx),
+            PoolStep::AdvanceClock(millis) => self.now += Duration::from_millis(millis),
         }
         for effect in fx {
             self.perform(effect);
@@ -162,26 +166,26 @@ impl World {
         self.examine();
     }
 
-    fn perform(&mut self, effect: Effect<u32, &'static str>) {
+    fn perform(&mut self, effect: PoolEffect<u32, &'static str>) {
         match effect {
-            Effect::Emit(event) => self.note(&event),
-            Effect::Connect { id, .. } => {
-                assert_eq!(self.pool.state(), State::Ready);
+            PoolEffect::Emit(event) => self.note(&event),
+            PoolEffect::Connect { id, .. } => {
+                assert_eq!(self.pool.state(), PoolState::Ready);
                 self.establishing.push(id);
             }
-            // The task may not notice in time: its report comes all the same.
-            Effect::Abort(id) => assert!(self.closed.contains(&id.number())),
-            Effect::Deliver(waiter, conn) => {
+            // The task can notice too late and report anyway.
+            PoolEffect::Abort(id) => assert!(self.closed.contains(&id.number())),
+            PoolEffect::Deliver(waiter, conn) => {
                 self.settle(waiter);
                 self.hold(conn);
             }
-            Effect::Fail(waiter, _) => self.settle(waiter),
-            Effect::Close { payload, .. } => {
+            PoolEffect::Fail(waiter, _) => self.settle(waiter),
+            PoolEffect::Close { payload, .. } => {
                 assert!(self.closed.contains(&payload), "closed, but never said so");
                 assert!(self.sockets_closed.insert(payload), "a socket closed twice");
             }
-            Effect::Interrupt(id) => assert!(self.held.iter().any(|conn| conn.id() == id)),
-            Effect::WakeMaintenance => {}
+            PoolEffect::Interrupt(id) => assert!(self.held.iter().any(|conn| conn.id() == id)),
+            PoolEffect::WakeMaintenance => {}
         }
     }
 
@@ -214,11 +218,11 @@ impl World {
         assert_eq!(self.settled[&waiter], 1);
     }
 
-    fn hold(&mut self, conn: Conn<u32>) {
+    fn hold(&mut self, conn: PoolConnection<u32>) {
         let current = self.pool.generation(conn.service_id());
         assert_eq!(conn.generation(), current, "a stale connection");
         assert_eq!(conn.service_id().is_some(), self.load_balanced);
-        assert_eq!(self.pool.state(), State::Ready);
+        assert_eq!(self.pool.state(), PoolState::Ready);
         assert!(!self.closed.contains(&conn.payload), "a closed connection");
         assert!(self.held.iter().all(|held| held.id() != conn.id()), "handed out twice");
         self.held.push(conn);
@@ -235,25 +239,26 @@ impl World {
         assert_eq!(self.started, self.ended + self.waiting.len());
         let in_line = self.pool.queue.len();
         assert!(in_line == 0 || counts.available == 0, "someone waits beside an idle connection");
-        if in_line > self.pool.members.pending() {
+        if in_line > self.pool.records.pending() {
             assert!(
                 counts.total == self.max_size || counts.pending == self.max_connecting,
                 "someone waits though a connection could be made"
             );
         }
-        if self.pool.state() != State::Ready {
+        if self.pool.state() != PoolState::Ready {
             assert_eq!((in_line, counts.available), (0, 0));
         }
         for Idle { conn, .. } in &self.pool.idle {
             assert_eq!(conn.generation, self.pool.generation(conn.service_id), "idle but stale");
         }
-        let stale = |it: &members::Member| it.generation != self.pool.generation(it.service_id);
-        let pending = self.pool.members.select(Phase::Pending, stale);
+        let stale =
+            |it: &records::ConnectionRecord| it.generation != self.pool.generation(it.service_id);
+        let pending = self.pool.records.select(ConnectionState::Pending, stale);
         assert!(pending.is_empty(), "pending but stale: {pending:?}");
     }
 }
 
-/// Connections lead to three services in turn.
+/// Returns one of three services in turn.
 fn service(number: u32) -> ObjectId {
     ObjectId::from_bytes([(number % 3) as u8; 12])
 }
@@ -266,34 +271,34 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn what_must_hold_holds_after_every_step(
+    fn pool_invariants_hold_after_every_step(
         steps in proptest::collection::vec(step(), 1..150),
         (max_size, min_size) in (0u32..5, 0u32..4),
         max_connecting in 1u32..4,
         max_idle in 0u64..30,
         load_balanced in any::<bool>(),
     ) {
-        let mut world = World::new(&ConnectionPoolOptions {
+        let mut model = PoolModel::new(&ConnectionPoolOptions {
             max_pool_size: Some(max_size),
             min_pool_size: Some(min_size),
             max_connecting: Some(max_connecting),
             max_idle_time: Some(Duration::from_millis(max_idle)),
             ..ConnectionPoolOptions::default()
         }, load_balanced);
-        world.take(Step::Ready);
+        model.take(PoolStep::Ready);
         for step in steps {
-            world.take(step);
+            model.take(step);
         }
-        // In the end nothing is left: no place, no waiter, no socket.
-        world.take(Step::Close);
-        while !world.held.is_empty() {
-            world.take(Step::CheckIn(0));
+        // At the end, no place, waiter or socket is left.
+        model.take(PoolStep::Close);
+        while !model.held.is_empty() {
+            model.take(PoolStep::CheckIn(0));
         }
-        while !world.establishing.is_empty() {
-            world.take(Step::Connected(0));
+        while !model.establishing.is_empty() {
+            model.take(PoolStep::Connected(0));
         }
-        prop_assert_eq!(world.pool.counts(), Counts::default());
-        prop_assert_eq!(&world.created, &world.closed);
-        prop_assert_eq!(world.started, world.ended);
+        prop_assert_eq!(model.pool.counts(), PoolCounts::default());
+        prop_assert_eq!(&model.created, &model.closed);
+        prop_assert_eq!(model.started, model.ended);
     }
 }

@@ -1,4 +1,4 @@
-//! The services behind a load balancer, each with a generation of its own.
+//! Generations of the services behind a load balancer.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use bson::oid::ObjectId;
 use super::Generation;
 
 #[derive(Debug, Default)]
-pub(super) struct Services(BTreeMap<ObjectId, Service>);
+pub(super) struct ServiceGenerations(BTreeMap<ObjectId, Service>);
 
 #[derive(Debug, Default)]
 struct Service {
@@ -15,21 +15,21 @@ struct Service {
     connections: usize,
 }
 
-impl Services {
+impl ServiceGenerations {
     pub(super) fn generation(&self, service: ObjectId) -> Generation {
         self.0.get(&service).map_or(0, |service| service.generation)
     }
 
-    /// A connection turned out to lead to this service. Returns its generation.
+    /// Adds a connection to a service and returns the service's generation.
     pub(super) fn join(&mut self, service: ObjectId) -> Generation {
         let service = self.0.entry(service).or_default();
         service.connections += 1;
         service.generation
     }
 
-    /// A connection to this service was closed. With the last one goes the record, unless the
-    /// service was ever cleared: the topology counts on, and a connection that began again at
-    /// zero would look stale to it for ever.
+    /// Removes a connection from a service. The record of a service without connections is removed,
+    /// unless it was ever cleared: the topology continues its count, and a new connection of
+    /// generation zero would always look stale.
     pub(super) fn leave(&mut self, service: ObjectId) {
         if let Some(record) = self.0.get_mut(&service) {
             record.connections = record.connections.saturating_sub(1);
@@ -39,7 +39,8 @@ impl Services {
         }
     }
 
-    /// Moves a service on to this generation, or the next. Returns whether it moved.
+    /// Advances a service to this generation, or to the next. Returns `false` if it is there
+    /// already.
     pub(super) fn advance(&mut self, service: ObjectId, to: Option<Generation>) -> bool {
         let service = self.0.entry(service).or_default();
         let to = to.unwrap_or(service.generation + 1);
@@ -54,9 +55,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_forgotten_with_its_last_connection_unless_it_was_cleared() {
+    fn service_without_connections_is_removed_unless_cleared() {
         let (quiet, cleared) = (ObjectId::from_bytes([1; 12]), ObjectId::from_bytes([2; 12]));
-        let mut services = Services::default();
+        let mut services = ServiceGenerations::default();
         for service in [quiet, quiet, cleared] {
             assert_eq!(services.join(service), 0);
         }

@@ -1,20 +1,20 @@
-//! Operations waiting for a connection, first come, first served.
+//! Wait queue of check-outs, first come, first served.
 
 use std::{collections::BTreeMap, time::Instant};
 
-/// Names an operation that waits for a connection. Never used twice in a pool.
+/// Id of a waiting operation. Never reused within a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WaiterId(u64);
 
-/// Joining, leaving and being served each take logarithmic time, so that ten thousand operations
-/// that gave up cost nothing to those behind them.
+/// Queue with logarithmic insertion and removal, so that ten thousand cancelled waiters do not
+/// delay the others.
 #[derive(Debug, Default)]
 pub(super) struct WaitQueue {
     last: u64,
     line: BTreeMap<WaiterId, Instant>,
-    /// Those about to be told that their connection could not be established. They are out of
-    /// line: a clearing of the pool no longer concerns them.
-    called_aside: BTreeMap<WaiterId, Instant>,
+    /// Waiters that get the error of a failed connection. A clearing of the pool no longer affects
+    /// them.
+    reserved: BTreeMap<WaiterId, Instant>,
 }
 
 impl WaitQueue {
@@ -25,40 +25,40 @@ impl WaitQueue {
         waiter
     }
 
-    /// The first in line, and since when it waited.
+    /// Removes the first waiter. Returns its id and the start of its wait.
     pub(super) fn next(&mut self) -> Option<(WaiterId, Instant)> {
         self.line.pop_first()
     }
 
-    /// Takes the first in line aside.
-    pub(super) fn call_aside(&mut self) -> Option<WaiterId> {
+    /// Reserves the first waiter for an error.
+    pub(super) fn reserve_first(&mut self) -> Option<WaiterId> {
         let (waiter, since) = self.line.pop_first()?;
-        self.called_aside.insert(waiter, since);
+        self.reserved.insert(waiter, since);
         Some(waiter)
     }
 
-    /// A waiter that was called aside is dealt with; since when it waited, if it is still there.
-    pub(super) fn dismiss(&mut self, waiter: WaiterId) -> Option<Instant> {
-        self.called_aside.remove(&waiter)
+    /// Removes a reserved waiter. Returns the start of its wait, or `None` if it has left.
+    pub(super) fn take_reserved(&mut self, waiter: WaiterId) -> Option<Instant> {
+        self.reserved.remove(&waiter)
     }
 
-    /// Those called aside go back in line: nobody will come for them.
-    pub(super) fn recall_aside(&mut self) {
-        self.line.append(&mut self.called_aside);
+    /// Returns the reserved waiters to the queue.
+    pub(super) fn release_reserved(&mut self) {
+        self.line.append(&mut self.reserved);
     }
 
-    /// A waiter goes; since when it waited, if it was here.
+    /// Removes a waiter. Returns the start of its wait, or `None` if it was served.
     pub(super) fn leave(&mut self, waiter: WaiterId) -> Option<Instant> {
-        self.line.remove(&waiter).or_else(|| self.called_aside.remove(&waiter))
+        self.line.remove(&waiter).or_else(|| self.reserved.remove(&waiter))
     }
 
-    /// How many stand in line.
+    /// Returns the number of waiters in the queue.
     pub(super) fn len(&self) -> usize {
         self.line.len()
     }
 
-    /// How many have had no answer yet.
+    /// Returns the number of waiters without a result, the reserved ones included.
     pub(super) fn waiting(&self) -> usize {
-        self.line.len() + self.called_aside.len()
+        self.line.len() + self.reserved.len()
     }
 }

@@ -1,23 +1,25 @@
-//! The server's error codes, by what they mean for sending again and for what was written.
+//! Server error codes, classified for retries and outcomes.
 
 const HOST_UNREACHABLE: i32 = 6;
 const HOST_NOT_FOUND: i32 = 7;
 const NETWORK_TIMEOUT: i32 = 89;
-const SHUTDOWN_IN_PROGRESS: i32 = 91;
+pub(crate) const SHUTDOWN_IN_PROGRESS: i32 = 91;
+const DOCUMENT_VALIDATION_FAILURE: i32 = 121;
 const READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET: i32 = 134;
-const PRIMARY_STEPPED_DOWN: i32 = 189;
+pub(crate) const PRIMARY_STEPPED_DOWN: i32 = 189;
 const EXCEEDED_TIME_LIMIT: i32 = 262;
 const SOCKET_EXCEPTION: i32 = 9001;
-const NOT_WRITABLE_PRIMARY: i32 = 10107;
-const INTERRUPTED_AT_SHUTDOWN: i32 = 11600;
-const INTERRUPTED_DUE_TO_REPL_STATE_CHANGE: i32 = 11602;
-const NOT_PRIMARY_NO_SECONDARY_OK: i32 = 13435;
-const NOT_PRIMARY_OR_SECONDARY: i32 = 13436;
+pub(crate) const LEGACY_NOT_PRIMARY: i32 = 10058;
+pub(crate) const NOT_WRITABLE_PRIMARY: i32 = 10107;
+pub(crate) const INTERRUPTED_AT_SHUTDOWN: i32 = 11600;
+pub(crate) const INTERRUPTED_DUE_TO_REPL_STATE_CHANGE: i32 = 11602;
+pub(crate) const NOT_PRIMARY_NO_SECONDARY_OK: i32 = 13435;
+pub(crate) const NOT_PRIMARY_OR_SECONDARY: i32 = 13436;
 
 /// `IllegalOperation`.
 pub(super) const ILLEGAL_OPERATION: i32 = 20;
 
-/// The codes of the retryable writes specification.
+/// Returns `true` for the codes of the retryable writes specification.
 pub(super) fn is_retryable_write(code: i32) -> bool {
     matches!(
         code,
@@ -36,27 +38,37 @@ pub(super) fn is_retryable_write(code: i32) -> bool {
     )
 }
 
-/// Whether a server that answers with this code is stopping, losing its office or cut off from others, so
-/// that another try may go better. These are the codes of the retryable writes specification.
-pub fn is_of_passing_state(code: i32) -> bool {
+/// Returns `true` for the codes of the retryable writes specification: the server shuts down, steps
+/// down, or has lost its connections. A retry can succeed.
+pub fn is_retryable_code(code: i32) -> bool {
     is_retryable_write(code)
 }
 
-/// The codes of the retryable reads specification.
+/// Returns `true` for the codes of the retryable reads specification.
 pub(super) fn is_retryable_read(code: i32) -> bool {
     is_retryable_write(code) || code == READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET
 }
 
-/// Codes that a server gives after it has looked into the session's record: had the write been
-/// applied before, it would have answered from the record instead.
-pub(super) fn is_after_session_record(code: i32) -> bool {
-    // DocumentValidationFailure, and the three of DuplicateKey.
-    matches!(code, 121 | 11000 | 11001 | 12582)
+/// Returns `true` for the codes of resumable change stream errors on servers that do not label them.
+pub fn is_resumable(code: i32) -> bool {
+    // StaleShardVersion, FailedToSatisfyReadPreference, StaleEpoch, RetryChangeStream, StaleConfig.
+    is_retryable_write(code) || matches!(code, 63 | 133 | 150 | 234 | 13388)
 }
 
-/// Codes of a single-document write that was not begun. Of any other command they tell nothing: an
-/// aggregation expression raises `FailedToParse` for one of many documents, and an `update` command
-/// checks some of its statements only when it comes to them.
+/// Returns `true` for `DuplicateKey` and the two other codes that servers use for it.
+pub fn is_duplicate_key(code: i32) -> bool {
+    matches!(code, 11000 | 11001 | 12582)
+}
+
+/// Returns `true` for codes that a server returns after it has checked the session's transaction
+/// record. An earlier successful attempt would have been answered from the record.
+pub(super) fn is_after_session_record(code: i32) -> bool {
+    code == DOCUMENT_VALIDATION_FAILURE || is_duplicate_key(code)
+}
+
+/// Returns `true` for codes of a single-document write that was rejected before execution. For
+/// other commands they prove nothing: an aggregation expression returns `FailedToParse` for one of
+/// many documents, and an `update` command validates some of its statements late.
 pub(super) fn is_before_execution(code: i32) -> bool {
     matches!(
         code,
@@ -71,19 +83,19 @@ pub(super) fn is_before_execution(code: i32) -> bool {
     )
 }
 
-/// Codes of a rate limiter that rejected the request before execution: `RateLimitExceeded` (449) of
-/// MongoDB 8.2, whose only label is `SystemOverloadedError`, and `IngressRequestRateLimitExceeded` (462)
-/// of the specification. A mongos passes on the rejection of a shard, and may have sent the command to
-/// that shard before.
+/// Returns `true` for codes of a rate limiter that rejected the request before execution:
+/// `RateLimitExceeded` (449) of MongoDB 8.2, whose only label is `SystemOverloadedError`, and
+/// `IngressRequestRateLimitExceeded` (462) of the specification. A mongos forwards the rejection of
+/// a shard, and may have sent the command to that shard before.
 pub(super) fn is_rate_limit(code: i32) -> bool {
     matches!(code, 449 | 462)
 }
 
-/// Codes of one that carries a write out itself, by which it was interrupted or cannot tell, so
-/// that the write may have been done.
+/// Returns `true` for codes after which a write may have been executed: interruptions, shutdowns
+/// and unknown errors of the server that executes it.
 pub(super) fn is_ambiguous(code: i32) -> bool {
     match code {
-        // Refused at the door, or before the only document was touched.
+        // Rejected before execution, or before the only document was modified.
         NOT_WRITABLE_PRIMARY | NOT_PRIMARY_NO_SECONDARY_OK => false,
         code if is_retryable_write(code) => true,
         0 // no code at all

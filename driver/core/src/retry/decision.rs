@@ -1,64 +1,65 @@
-//! What the driver's loop is told to do.
+//! Decisions returned to the driver's retry loop.
 
 use std::time::Duration;
 
 use super::Outcome;
 
-/// What to make of a failure.
+/// Decision after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Verdict {
-    /// Whether the driver puts [`RETRYABLE_WRITE_ERROR`](super::RETRYABLE_WRITE_ERROR) on this error.
+pub struct RetryVerdict {
+    /// The driver adds the label [`RETRYABLE_WRITE_ERROR`](super::RETRYABLE_WRITE_ERROR) to this
+    /// error.
     pub add_retryable_write_label: bool,
-    /// Whether it is for want of a token that the command is not tried again.
-    pub refused_by_budget: bool,
-    /// How to go on.
-    pub next: Next,
+    /// There is no retry because the [`RetryBudget`](super::RetryBudget) has no token.
+    pub budget_exhausted: bool,
+    /// The next step.
+    pub next: NextStep,
 }
 
-/// How to go on after a failure.
+/// Next step after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Next {
-    /// Select a server again, and send the command again with the same transaction id.
+pub enum NextStep {
+    /// Select a server and send the command again, with the same `txnNumber`.
     Retry {
-        /// How long to wait before; zero unless a server sheds load.
+        /// Backoff before the retry. Zero for an immediate retry.
         wait: Duration,
     },
     /// Raise an error.
     GiveUp(GiveUp),
 }
 
-/// The end of a command that did not succeed.
+/// End of a command that did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct GiveUp {
-    /// Which error a caller gets.
-    pub raise: Raise,
-    /// What became of the write, over all attempts.
+    /// The error to raise.
+    pub raise: RaisedError,
+    /// Outcome of the write over all attempts.
     pub outcome: Outcome,
-    /// What the error is to say instead of the server's words.
+    /// Message that replaces the server's.
     pub message: Option<&'static str>,
 }
 
-/// Which error a caller gets.
+/// The error to raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Raise {
-    /// That no server could be selected: there was no attempt.
+pub enum RaisedError {
+    /// The error of server selection: there was no attempt.
     Selection,
-    /// That of the attempt with this index; the first failure told to
+    /// The error of the attempt with this index. The first failure given to
     /// [`on_failure`](super::Retry::on_failure) is 0.
     Attempt(usize),
 }
 
-/// By what the server is to recognise the command.
+/// The `txnNumber` of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum TransactionId {
-    /// By nothing that is added here: send no `txnNumber` of the driver's own.
-    None,
-    /// By a number that the session has not used: advance it. This is the first sending.
-    New,
-    /// By the very number of the sendings before.
-    Same,
+pub enum TxnNumber {
+    /// Add no `txnNumber`.
+    Omit,
+    /// Increment the session's `txnNumber` and add it: this is the first attempt that is sent.
+    Assign,
+    /// Add the `txnNumber` of the earlier attempts.
+    Reuse,
 }

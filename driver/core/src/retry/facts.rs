@@ -1,4 +1,4 @@
-//! The facts that retrying is decided by: the command, the server, the failure.
+//! Facts that retries are decided by: command, server, failure.
 
 use std::{
     sync::Arc,
@@ -14,33 +14,34 @@ use crate::{
     description::{ServerDescription, ServerType},
 };
 
-/// The wire version of MongoDB 3.6, the first with retryable writes.
+/// Wire version of MongoDB 3.6, the first with retryable writes.
 const RETRYABLE_WRITES_WIRE_VERSION: i32 = 6;
-/// The wire version of MongoDB 4.4, the first whose servers label their errors themselves.
+/// Wire version of MongoDB 4.4, the first that adds `RetryableWriteError` itself.
 const LABELLING_WIRE_VERSION: i32 = 9;
 /// Default of `serverSelectionTimeoutMS`.
 const SERVER_SELECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a command is tried again after overload errors, unless an application says otherwise.
+/// Default of `maxAdaptiveRetries`.
 const MAX_ADAPTIVE_RETRIES: u32 = 5;
 
-/// The client's options.
+/// Retry options of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetrySettings {
-    /// The option `retryWrites`.
+    /// Retries of writes (`retryWrites`). Defaults to `true`.
     pub retry_writes: bool,
-    /// The option `retryReads`.
+    /// Retries of reads (`retryReads`). Defaults to `true`.
     pub retry_reads: bool,
-    /// The option `maxAdaptiveRetries`: how many retries there are at most once a command met with
-    /// an overload error. 5 if unset.
+    /// Maximum number of retries of a command after an overload error (`maxAdaptiveRetries`).
+    /// Defaults to 5.
     pub max_adaptive_retries: Option<u32>,
-    /// The option `enableOverloadRetargeting`: whether a server that sheds load is avoided. So it
-    /// is, if unset. Routers are avoided after any failure.
+    /// Deprioritizes servers after overload errors (`enableOverloadRetargeting`). Defaults to
+    /// `true`. Mongos are deprioritized after any failure.
     pub overload_retargeting: Option<bool>,
-    /// The option `serverSelectionTimeoutMS`: bounds the retries of attempts that were not sent.
+    /// Bound of the retries of attempts that were not sent (`serverSelectionTimeoutMS`). Defaults
+    /// to 30 seconds.
     pub server_selection_timeout: Duration,
 }
 
-/// Reads and writes are retried unless an application says otherwise.
+/// The defaults of the URI options.
 impl Default for RetrySettings {
     fn default() -> Self {
         Self {
@@ -59,120 +60,129 @@ impl RetrySettings {
         usize::try_from(retries).unwrap_or(usize::MAX)
     }
 
-    pub(super) fn avoids_overloaded_servers(self) -> bool {
+    pub(super) fn deprioritizes_overloaded_servers(self) -> bool {
         self.overload_retargeting.unwrap_or(true)
     }
 }
 
-/// What a command does, and so what sending it twice would mean.
+/// Kind of a command, which determines whether repeating it is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It reads.
+pub enum CommandKind {
+    /// A read.
     Read,
-    /// It writes, and the server can recognise it when it comes twice.
-    RecognisableWrite,
-    /// It writes, and twice sent may be twice done.
+    /// A retryable write: the server recognises a repeated `txnNumber`.
+    RetryableWrite,
+    /// A write that is not retryable: executed twice, it may apply twice.
     Write,
-    /// The user's own command, of which nothing is known.
+    /// A command of the user (`runCommand`), of unknown effect.
     Generic,
-    /// It moves a cursor on.
+    /// `getMore`.
     GetMore,
-    /// It commits or aborts a transaction, by whose number the server recognises it.
+    /// `commitTransaction` or `abortTransaction`, identified by the `txnNumber` of the transaction.
     EndTransaction,
 }
 
-impl Kind {
-    /// Whether sending it again is safe only because the server keeps a record of the session.
+impl CommandKind {
+    /// Returns `true` if repeating the command is safe only with the transaction record of the
+    /// session.
     pub(super) fn needs_session_record(self) -> bool {
         match self {
-            Self::RecognisableWrite | Self::EndTransaction => true,
+            Self::RetryableWrite | Self::EndTransaction => true,
             Self::Read | Self::Write | Self::Generic | Self::GetMore => false,
         }
     }
 
-    /// Whether it may change something.
+    /// Returns `true` if the command can write.
     pub(super) fn may_write(self) -> bool {
         match self {
-            Self::RecognisableWrite | Self::Write | Self::Generic | Self::EndTransaction => true,
+            Self::RetryableWrite | Self::Write | Self::Generic | Self::EndTransaction => true,
             Self::Read | Self::GetMore => false,
         }
     }
 }
 
-/// A command, as far as retrying is concerned.
+/// Facts about a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
-    /// What it does.
-    pub kind: Kind,
-    /// Whether it is part of a transaction.
+pub struct CommandFacts {
+    /// Kind of the command.
+    pub kind: CommandKind,
+    /// The command is part of a transaction.
     pub in_transaction: bool,
-    /// False for a write with `w: 0`.
+    /// `false` for a write with `w: 0`.
     pub acknowledged: bool,
-    /// Whether it has a single statement that can change one document at most, and so is done
-    /// either wholly or not at all.
-    pub one_document: bool,
-    /// When the call has to end.
+    /// The command has a single statement that modifies at most one document. It is executed
+    /// completely or not at all.
+    pub single_document: bool,
+    /// Deadline of the call.
     pub deadline: Option<Instant>,
 }
 
-impl Operation {
-    /// A command outside of transactions, acknowledged, without a deadline, that may change more
-    /// than one document.
-    pub fn new(kind: Kind) -> Self {
+impl CommandFacts {
+    /// Creates the facts of a command outside of transactions: acknowledged, without a deadline,
+    /// possibly of several documents.
+    pub fn new(kind: CommandKind) -> Self {
         Self {
             kind,
             in_transaction: false,
             acknowledged: true,
-            one_document: false,
+            single_document: false,
             deadline: None,
         }
     }
 
-    /// Whether a refusal of it leaves nothing behind: the server aborts its transaction.
-    pub(super) fn aborts_when_refused(&self) -> bool {
-        self.in_transaction && self.kind != Kind::EndTransaction
+    /// Returns `true` if a command error of this command makes the server abort its transaction.
+    pub(super) fn error_aborts_transaction(&self) -> bool {
+        self.in_transaction && self.kind != CommandKind::EndTransaction
     }
 
-    /// Whether the specification of retryable writes speaks of it, whichever server it goes to.
+    /// Returns `true` if the retryable writes specification applies, apart from the server's
+    /// support.
     pub(super) fn is_retryable_write(&self, settings: RetrySettings) -> bool {
         match self.kind {
-            // The transactions specification: even if `retryWrites` is off.
-            Kind::EndTransaction => true,
-            Kind::RecognisableWrite => {
+            // Transactions specification: retried even if `retryWrites` is off.
+            CommandKind::EndTransaction => true,
+            CommandKind::RetryableWrite => {
                 settings.retry_writes && !self.in_transaction && self.acknowledged
             }
-            Kind::Read | Kind::Write | Kind::Generic | Kind::GetMore => false,
+            CommandKind::Read
+            | CommandKind::Write
+            | CommandKind::Generic
+            | CommandKind::GetMore => false,
         }
     }
 
-    /// Whether it may be tried again after an error labelled [`RETRYABLE_ERROR`], which says that
-    /// nothing was done. Transactions are no obstacle, nor is what the server can recognise.
-    pub(super) fn may_retry_adaptively(&self, settings: RetrySettings) -> bool {
+    /// Returns `true` if the command can be retried after an error labelled [`RETRYABLE_ERROR`],
+    /// which was not executed. Commands in transactions and all kinds of writes can.
+    pub(super) fn is_retryable_after_overload(&self, settings: RetrySettings) -> bool {
         match self.kind {
-            Kind::Read | Kind::GetMore => settings.retry_reads,
-            Kind::RecognisableWrite | Kind::Write => settings.retry_writes && self.acknowledged,
-            // It may be either.
-            Kind::Generic => settings.retry_reads && settings.retry_writes && self.acknowledged,
-            Kind::EndTransaction => true,
+            CommandKind::Read | CommandKind::GetMore => settings.retry_reads,
+            CommandKind::RetryableWrite | CommandKind::Write => {
+                settings.retry_writes && self.acknowledged
+            }
+            // The command can be a read or a write, so both options apply.
+            CommandKind::Generic => {
+                settings.retry_reads && settings.retry_writes && self.acknowledged
+            }
+            CommandKind::EndTransaction => true,
         }
     }
 }
 
-/// A server, as far as retrying is concerned.
+/// Facts about a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// Where it is. Shared, since every command that is sent has these facts.
+    /// Address of the server. Shared, because every command that is sent has these facts.
     pub address: Arc<ServerAddress>,
-    /// What it is.
+    /// Type of the server.
     pub server_type: ServerType,
-    /// The highest wire version it speaks.
+    /// Maximum wire version (`maxWireVersion`).
     pub max_wire_version: i32,
-    /// For how long it remembers an unused session.
+    /// Lifetime of an unused session (`logicalSessionTimeoutMinutes`).
     pub logical_session_timeout: Option<Duration>,
 }
 
 impl ServerFacts {
-    /// What is known of the server at this address.
+    /// Creates the facts of a server from its description.
     pub fn new(address: &Arc<ServerAddress>, server: &ServerDescription) -> Self {
         Self {
             address: Arc::clone(address),
@@ -182,10 +192,10 @@ impl ServerFacts {
         }
     }
 
-    /// Whether it recognises a write that comes twice.
+    /// Returns `true` if the server supports retryable writes.
     pub fn supports_retryable_writes(&self) -> bool {
         match self.server_type {
-            // A balancer says nothing of itself; what can stand behind one has sessions.
+            // A load balancer reports nothing; the servers behind it support sessions.
             ServerType::LoadBalancer => true,
             ServerType::Standalone => false,
             ServerType::Mongos
@@ -201,97 +211,98 @@ impl ServerFacts {
         }
     }
 
-    /// Whether it passes commands on to others.
-    pub(super) fn is_router(&self) -> bool {
+    /// Returns `true` for a mongos or a load balancer.
+    pub(super) fn is_mongos_or_load_balancer(&self) -> bool {
         matches!(self.server_type, ServerType::Mongos | ServerType::LoadBalancer)
     }
 
-    /// Whether it puts the labels of retryable writes on its errors itself.
-    pub(super) fn labels_its_errors(&self) -> bool {
+    /// Returns `true` if the server adds the label `RetryableWriteError` itself.
+    pub(super) fn adds_error_labels(&self) -> bool {
         self.server_type == ServerType::LoadBalancer
             || self.max_wire_version >= LABELLING_WIRE_VERSION
     }
 }
 
-/// An attempt that failed.
+/// A failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure<'a> {
-    /// How far it had come.
-    pub phase: Phase,
-    /// What failed.
-    pub cause: Cause<'a>,
-    /// The labels of the error: those at the top of the reply, and those of the driver.
-    pub labels: Labels,
-    /// The `baseBackoffMS` of the reply: what the server would have the wait begin with.
+pub struct AttemptFailure<'a> {
+    /// Phase in which it failed.
+    pub phase: AttemptPhase,
+    /// Cause of the failure.
+    pub cause: FailureCause<'a>,
+    /// Error labels: those at the top level of the reply, and those of the driver.
+    pub labels: ErrorLabels,
+    /// `baseBackoffMS` of the reply.
     pub base_backoff: Option<Duration>,
 }
 
-impl Failure<'_> {
-    /// Whether its labels vouch for it that the command was not carried out, and so may be sent
-    /// again whatever it is. The label is believed of a command that was refused as a whole, or
-    /// was not sent; not of a reply that tells of writes.
+impl AttemptFailure<'_> {
+    /// Returns `true` if the label [`RETRYABLE_ERROR`] proves that the command was not executed.
+    /// The label is trusted for a command error and for a command that was not sent, but not for a
+    /// reply that reports writes.
     pub(super) fn is_retryable_by_label(&self) -> bool {
         let not_carried_out = match self.cause {
-            Cause::Refused { .. } => true,
-            Cause::Network { .. } | Cause::PoolCleared | Cause::UnreadableReply | Cause::Driver => {
-                self.phase == Phase::BeforeSending
-            }
-            Cause::WriteErrors { .. } | Cause::WriteConcern { .. } => false,
+            FailureCause::CommandError { .. } => true,
+            FailureCause::Network { .. }
+            | FailureCause::PoolCleared
+            | FailureCause::MalformedReply
+            | FailureCause::Driver => self.phase == AttemptPhase::BeforeSend,
+            FailureCause::WriteErrors { .. } | FailureCause::WriteConcern { .. } => false,
         };
         self.labels.retryable && not_carried_out
     }
 }
 
-/// How far an attempt had come.
+/// Phase of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Not a byte of the command was sent: a connection was being checked out, made or
-    /// authenticated, or the message was being put together.
-    BeforeSending,
-    /// Some of it may have been sent.
-    Sending,
+pub enum AttemptPhase {
+    /// No byte of the command was sent: the connection was checked out, established or
+    /// authenticated, or the message was encoded.
+    BeforeSend,
+    /// Some bytes of the command may have been sent.
+    Sent,
 }
 
-/// What failed.
+/// Cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause<'a> {
-    /// The connection: while it was made, or while the command was under way.
+pub enum FailureCause<'a> {
+    /// Network error, while connecting or after the command was sent.
     Network {
-        /// Whether it was us who stopped waiting: nothing came in time, or the pool interrupted
-        /// its connections. The server may still be at it then.
-        ended_by_us: bool,
+        /// The client stopped waiting: a time-out passed, or the pool interrupted its connections.
+        /// The server may still execute the command.
+        aborted_by_client: bool,
     },
-    /// The pool was cleared while the command waited for a connection.
+    /// The pool was cleared while the command waited for a connection (PoolCleared).
     PoolCleared,
-    /// The server refused the command, or a step of the handshake, as a whole.
-    Refused {
-        /// The code at the top of the reply; 0 if there was none.
+    /// Command error (`ok: 0`) of the command or of a step of the handshake.
+    CommandError {
+        /// Error code of the reply; 0 if there is none.
         code: i32,
-        /// What the server said.
+        /// Error message (`errmsg`).
         message: &'a str,
     },
-    /// The reply lists statements that failed, perhaps beside a write concern error.
+    /// Statement errors (`writeErrors`), with or without a write concern error.
     WriteErrors {
-        /// The code of each.
+        /// Code of each statement error.
         codes: &'a [i32],
-        /// Whether the reply tells of a statement that was carried out.
+        /// The reply reports at least one executed statement.
         any_applied: bool,
     },
-    /// The reply's only error is that of the write concern.
+    /// Write concern error (`writeConcernError`) as the only error of the reply.
     WriteConcern {
-        /// Its code.
+        /// Code of the write concern error.
         code: i32,
     },
-    /// The reply cannot be understood.
-    UnreadableReply,
-    /// Something on our side: no connection in time, a message too large, a client shut down.
+    /// The reply is malformed.
+    MalformedReply,
+    /// Driver error: connection time-out, message too large, client shut down.
     Driver,
 }
 
-/// The labels that decisions go by.
+/// Error labels that decisions depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Labels {
+pub struct ErrorLabels {
     /// [`RETRYABLE_WRITE_ERROR`].
     pub retryable_write: bool,
     /// [`NO_WRITES_PERFORMED`].
@@ -304,14 +315,15 @@ pub struct Labels {
     pub transient_transaction: bool,
 }
 
-impl Labels {
-    /// Whether a retry after such an error is bounded by `maxAdaptiveRetries` and paid for.
-    pub(super) fn are_of_overload(self) -> bool {
+impl ErrorLabels {
+    /// Returns `true` for an overload error, whose retries are bounded by `maxAdaptiveRetries` and
+    /// the budget.
+    pub(super) fn is_overload(self) -> bool {
         self.retryable || self.system_overloaded
     }
 }
 
-impl<S: AsRef<str>> FromIterator<S> for Labels {
+impl<S: AsRef<str>> FromIterator<S> for ErrorLabels {
     fn from_iter<I: IntoIterator<Item = S>>(labels: I) -> Self {
         let mut known = Self::default();
         for label in labels {

@@ -1,65 +1,75 @@
-//! Which errors are retryable, by the labels and codes of the specifications.
+//! Retryable errors, by the labels and codes of the specifications.
 
 use super::{
     codes,
-    facts::{Cause, Failure, Operation, Phase, RetrySettings, ServerFacts},
+    facts::{AttemptFailure, AttemptPhase, CommandFacts, FailureCause, RetrySettings, ServerFacts},
 };
 
-/// Whether the driver puts [`RETRYABLE_WRITE_ERROR`](super::RETRYABLE_WRITE_ERROR) on an error.
+/// Returns `true` if the driver adds [`RETRYABLE_WRITE_ERROR`](super::RETRYABLE_WRITE_ERROR) to an
+/// error.
 ///
-/// Only for commands that bear a transaction id: a retryable write with `retryWrites` on, outside
-/// of a transaction and acknowledged, or a commit or an abort whatever `retryWrites` says.
+/// Applies only to commands with a `txnNumber`: a retryable write with `retryWrites`, outside of a
+/// transaction and acknowledged, or the end of a transaction, whatever the value of `retryWrites`.
 ///
-/// | the failure                                      | labelled |
-/// |--------------------------------------------------|----------|
-/// | the network, or PoolCleared, before sending       | always |
-/// | a reply to the handshake with a retryable code    | always: which version it is was still to be found out |
-/// | the network, while sending or waiting             | if the server supports retryable writes |
-/// | a reply with a retryable code at its top          | if the server supports retryable writes and is older than 4.4 |
-/// | a reply with a retryable write concern error only | the same, and if it is not a router |
-/// | a reply with `writeErrors`                        | never |
-/// | a reply that cannot be read, an error of our own  | never |
-pub fn retryable_write_label(
+/// | failure                                           | label added |
+/// |---------------------------------------------------|-------------|
+/// | network error or PoolCleared, before sending      | always |
+/// | retryable code in a reply to the handshake        | always: the server version is not known yet |
+/// | network error, after sending                      | if the server supports retryable writes |
+/// | retryable code at the top level of a reply        | if the server supports retryable writes and is older than 4.4 |
+/// | retryable write concern error as the only error   | likewise, and if it is not a mongos or load balancer |
+/// | reply with `writeErrors`                          | never |
+/// | malformed reply, driver error                     | never |
+pub fn adds_retryable_write_label(
     settings: RetrySettings,
-    operation: &Operation,
+    operation: &CommandFacts,
     server: &ServerFacts,
-    failure: &Failure<'_>,
+    failure: &AttemptFailure<'_>,
 ) -> bool {
     if !operation.is_retryable_write(settings) {
         return false;
     }
-    let labelled_by_us = server.supports_retryable_writes() && !server.labels_its_errors();
+    let labelled_by_us = server.supports_retryable_writes() && !server.adds_error_labels();
     match (failure.phase, failure.cause) {
-        (_, Cause::WriteErrors { .. } | Cause::UnreadableReply | Cause::Driver) => false,
-        (Phase::BeforeSending, Cause::Network { .. } | Cause::PoolCleared) => true,
-        (Phase::BeforeSending, Cause::Refused { code, .. }) => codes::is_retryable_write(code),
-        (Phase::BeforeSending, Cause::WriteConcern { .. }) => false,
-        (Phase::Sending, Cause::Network { .. } | Cause::PoolCleared) => {
+        (
+            _,
+            FailureCause::WriteErrors { .. } | FailureCause::MalformedReply | FailureCause::Driver,
+        ) => false,
+        (AttemptPhase::BeforeSend, FailureCause::Network { .. } | FailureCause::PoolCleared) => {
+            true
+        }
+        (AttemptPhase::BeforeSend, FailureCause::CommandError { code, .. }) => {
+            codes::is_retryable_write(code)
+        }
+        (AttemptPhase::BeforeSend, FailureCause::WriteConcern { .. }) => false,
+        (AttemptPhase::Sent, FailureCause::Network { .. } | FailureCause::PoolCleared) => {
             server.supports_retryable_writes()
         }
-        (Phase::Sending, Cause::Refused { code, .. }) => {
+        (AttemptPhase::Sent, FailureCause::CommandError { code, .. }) => {
             labelled_by_us && codes::is_retryable_write(code)
         }
-        (Phase::Sending, Cause::WriteConcern { code }) => {
-            labelled_by_us && !server.is_router() && codes::is_retryable_write(code)
+        (AttemptPhase::Sent, FailureCause::WriteConcern { code }) => {
+            labelled_by_us
+                && !server.is_mongos_or_load_balancer()
+                && codes::is_retryable_write(code)
         }
     }
 }
 
-/// Whether a read that failed so may be tried again. Reads go by codes, not by labels.
-pub(super) fn is_retryable_read(failure: &Failure<'_>) -> bool {
+/// Returns `true` if a failed read can be retried. Reads are classified by codes, not by labels.
+pub(super) fn is_retryable_read(failure: &AttemptFailure<'_>) -> bool {
     match failure.cause {
-        Cause::Network { .. } | Cause::PoolCleared => true,
-        Cause::Refused { code, .. } => codes::is_retryable_read(code),
-        Cause::WriteErrors { .. }
-        | Cause::WriteConcern { .. }
-        | Cause::UnreadableReply
-        | Cause::Driver => false,
+        FailureCause::Network { .. } | FailureCause::PoolCleared => true,
+        FailureCause::CommandError { code, .. } => codes::is_retryable_read(code),
+        FailureCause::WriteErrors { .. }
+        | FailureCause::WriteConcern { .. }
+        | FailureCause::MalformedReply
+        | FailureCause::Driver => false,
     }
 }
 
-/// Whether the server's storage engine knows nothing of transaction ids (`MMAPv1`).
-pub(super) fn is_without_transaction_numbers(failure: &Failure<'_>) -> bool {
-    matches!(failure.cause, Cause::Refused { code: codes::ILLEGAL_OPERATION, message }
+/// Returns `true` if the server's storage engine does not support transaction numbers (`MMAPv1`).
+pub(super) fn is_txn_number_unsupported(failure: &AttemptFailure<'_>) -> bool {
+    matches!(failure.cause, FailureCause::CommandError { code: codes::ILLEGAL_OPERATION, message }
         if message.starts_with("Transaction numbers"))
 }

@@ -1,91 +1,91 @@
-//! What became of a write that failed, concluded from all its attempts.
+//! Outcome of a write that failed, derived from all its attempts.
 
 use std::fmt;
 
 use super::{
     codes,
-    facts::{Cause, Failure, Kind, Operation, Phase},
+    facts::{AttemptFailure, AttemptPhase, CommandFacts, CommandKind, FailureCause},
 };
 
-/// What became of a write that did not succeed.
+/// Outcome of a write that did not succeed.
 ///
-/// It speaks of the whole command and of all its attempts, not only of the one whose error is
-/// raised. [`NotSent`](Self::NotSent) and [`NotApplied`](Self::NotApplied) are promises: nothing of
-/// it was written, and nothing of it will be. A read writes nothing and so is
-/// [`NotApplied`](Self::NotApplied) at worst.
+/// It covers the whole command and all its attempts, not only the attempt whose error is raised.
+/// [`NotSent`](Self::NotSent) and [`NotApplied`](Self::NotApplied) are guarantees: nothing was
+/// written, and nothing will be. A read writes nothing, so its outcome is one of these two.
 ///
-/// # What each attempt tells
+/// # Evidence of one attempt
 ///
-/// The first row that fits decides.
+/// The first row that applies decides.
 ///
-/// | #  | the attempt failed with                                                | it tells       | because |
-/// |----|------------------------------------------------------------------------|----------------|---------|
-/// | 1  | anything before a byte was sent                                        | nothing sent   | no server has seen it |
-/// | 2  | anything, and the command only reads                                   | wrote nothing  | there was nothing to write |
-/// | 3  | the network, a time-out, an unreadable reply, our own shutting down    | unknown        | the server may have carried it out before, or may do so yet; also with `w: 0` |
-/// | 4  | a reply that tells of statements carried out, beside others that failed | unknown       | some of it was applied; the partial result says what |
-/// | 5  | a reply labelled `NoWritesPerformed`                                   | wrote nothing  | the server says so, of this attempt only |
-/// | 6  | a refusal labelled `RetryableError`                                   | wrote nothing  | the server says that any command may be sent again after it |
-/// | 7  | only a write concern error, a time-out of it included                  | not durable    | it was applied; not waiting any longer does not undo it |
-/// | 8  | a commit or an abort refused with `TransientTransactionError`          | refused        | the server knows the transaction to be aborted |
-/// | 9  | a commit or an abort refused otherwise                                 | unknown        | an earlier one may have been carried out |
-/// | 10 | a duplicate key or a failed validation, of a retryable write           | refused        | the server looked into its session record first |
-/// | 11 | another command error, of a command that may write several documents   | unknown        | any code can come half-way: `$merge`, `applyOps` and `update` raise `FailedToParse` after documents were written |
-/// | 12 | a command error that comes before execution (`Unauthorized`, `FailedToParse`, …) | wrote nothing | nothing was begun; nothing is said of earlier attempts |
-/// | 13 | another refusal, through a router                                      | unknown        | the router may have sent it twice itself, and met with a lost reply first |
-/// | 14 | an interruption, a shutdown, a server's own time-out, codes 217 and 225, no code | unknown | it may have come after the write; a session record that is gone says neither yes nor no |
-/// | 15 | another refusal, of one document (`NotWritablePrimary` too)            | wrote nothing  | one document is written wholly or not at all |
+/// | #  | failure of the attempt                                                 | evidence       | reason |
+/// |----|------------------------------------------------------------------------|----------------|--------|
+/// | 1  | any failure before a byte was sent                                     | not sent       | no server has received it |
+/// | 2  | any failure of a read                                                  | wrote nothing  | there was nothing to write |
+/// | 3  | network error, time-out, malformed reply, driver error                 | unknown        | the server may have executed it, or may still do so; also with `w: 0` |
+/// | 4  | reply that reports executed statements along with failed ones          | unknown        | a part was applied; the partial result lists it |
+/// | 5  | reply with the label `NoWritesPerformed`                               | wrote nothing  | the server guarantees it, for this attempt only |
+/// | 6  | command error with the label `RetryableError`                          | wrote nothing  | the server guarantees that any command can be retried |
+/// | 7  | write concern error only, including `wtimeout`                         | not durable    | it was applied; a time-out of the write concern does not undo it |
+/// | 8  | end of a transaction: command error with `TransientTransactionError`   | rejected       | the server has aborted the transaction |
+/// | 9  | end of a transaction: any other command error                          | unknown        | an earlier attempt may have been executed |
+/// | 10 | duplicate key or failed validation of a retryable write                | rejected       | the server has checked the session's transaction record first |
+/// | 11 | any other command error of a command that can write several documents  | unknown        | every code can occur midway: `$merge`, `applyOps` and `update` return `FailedToParse` after documents were written |
+/// | 12 | command error before execution (`Unauthorized`, `FailedToParse`, …)    | wrote nothing  | execution has not started; earlier attempts are not covered |
+/// | 13 | any other command error through a mongos or load balancer              | unknown        | a mongos may have retried internally after a lost reply |
+/// | 14 | interruption, shutdown, time-out of the server, codes 217 and 225, no code | unknown    | it can occur after the write; a missing transaction record proves nothing |
+/// | 15 | any other command error of one document (also `NotWritablePrimary`)    | wrote nothing  | one document is written completely or not at all |
 ///
-/// Rows 10 and 12 to 15 speak of a retryable write of a single document: `insert_one`, `update_one`,
-/// `replace_one`, `delete_one`, `findAndModify`. Every other command that writes is of row 11:
+/// Rows 10 and 12 to 15 apply to retryable writes of a single document: `insert_one`, `update_one`,
+/// `replace_one`, `delete_one`, `findAndModify`. Row 11 applies to all other commands that write:
 /// batches, `update_many` and `delete_many`, `aggregate` with `$out` or `$merge`, commands on
-/// collections and indexes, and whatever `run_command` sends.
+/// collections and indexes, and `run_command`.
 ///
-/// A listed statement error (`writeErrors`) of a retryable write counts like a refusal of that
-/// statement alone, so row 11 does not apply to it; of several, the least certain counts. Of a
-/// multi-document write it tells nothing, because documents before the failing one may be changed.
+/// A statement error (`writeErrors`) of a retryable write counts like a command error of that
+/// statement alone, so row 11 does not apply; of several, the least certain counts. A statement
+/// error of a multi-document write proves nothing, because documents before the failed one may be
+/// modified.
 ///
-/// The error of a rate limiter (449, 462) of a retryable write counts like a refusal of one document,
-/// however many statements it has: it admits or rejects a command as a whole, before execution. Through
-/// a mongos, row 13 applies.
+/// The error of a rate limiter (449, 462) of a retryable write counts like a command error of one
+/// document, whatever the number of statements: the rate limiter admits or rejects a command as a
+/// whole before execution. Through a mongos, row 13 applies.
 ///
-/// Of an operation in a transaction the outcome says what the transaction holds, which takes effect
-/// if the transaction is committed. A refusal of it, or a listed statement error, tells that it wrote
-/// nothing whichever row would fit: the server has aborted the transaction. What became of the
-/// transaction, the error of the commit says, over all calls of commit.
+/// For an operation in a transaction, the outcome describes the content of the transaction, which
+/// takes effect with the commit. A command error or statement error means that it wrote nothing,
+/// whichever row would apply: the server has aborted the transaction. The outcome of the
+/// transaction itself is in the error of the commit, over all calls of commit.
 ///
-/// # What the attempts tell together
+/// # Outcome of all attempts
 ///
-/// | so far \ this attempt | nothing sent | wrote nothing | refused                      | unknown      | not durable       |
+/// | so far \ this attempt | not sent     | wrote nothing | rejected                     | unknown      | not durable       |
 /// |-----------------------|--------------|---------------|------------------------------|--------------|-------------------|
 /// | `NotSent`             | `NotSent`    | `NotApplied`  | `NotApplied`                 | `MaybeApplied` | `AppliedNotDurable` |
-/// | `NotApplied`          | as before    | `NotApplied`  | `NotApplied`                 | `MaybeApplied` | `AppliedNotDurable` |
-/// | `MaybeApplied`        | as before    | as before     | `NotApplied` if that settles it, else as before | as before | `AppliedNotDurable` |
-/// | `AppliedNotDurable`   | as before    | as before     | `NotApplied` if that settles it, else as before | as before | as before         |
+/// | `NotApplied`          | unchanged    | `NotApplied`  | `NotApplied`                 | `MaybeApplied` | `AppliedNotDurable` |
+/// | `MaybeApplied`        | unchanged    | unchanged     | `NotApplied` if decisive, else unchanged | unchanged | `AppliedNotDurable` |
+/// | `AppliedNotDurable`   | unchanged    | unchanged     | `NotApplied` if decisive, else unchanged | unchanged | unchanged         |
 ///
-/// A refusal *settles* what became of earlier attempts if the command bore a transaction id, so
-/// that the server would have answered from its record had it applied one of them; if the server
-/// is no router, whose shards may still be at it; and if of no earlier attempt it was us who stopped
-/// waiting (a time-out), so that its request may still wait to be carried out. A request whose
-/// connection *broke* is taken to be carried out or gone by the time that the next attempt is
-/// answered: a new connection and its handshake lie between. What a former primary applied and the
-/// present one has no record of is undone when the former comes back.
+/// A rejected attempt is *decisive* for earlier attempts under three conditions. The command had a
+/// `txnNumber`, so that the server would have answered from its transaction record after an earlier
+/// success. The server is not a mongos or load balancer, whose shards may still execute an earlier
+/// attempt. And the client did not stop waiting for an earlier attempt (time-out), whose request
+/// may still wait for execution. A request whose connection *broke* is assumed to be executed or
+/// lost when the next attempt gets its reply: a new connection and its handshake lie between. A
+/// write of a former primary that the current one has no record of is rolled back when the former
+/// one rejoins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
-    /// No server was sent any of it.
+    /// No server received any part of it.
     #[default]
     NotSent,
     /// It was sent, and nothing of it was applied.
     NotApplied,
-    /// It was sent, and all of it, a part of it or nothing of it was applied, or will be.
+    /// It was sent, and all, a part or nothing of it was applied or will be.
     MaybeApplied,
-    /// A server applied it, but it is not known to be as durable as its write concern asked: it
-    /// may yet be undone by a failover.
+    /// A server applied it, but its write concern was not confirmed: a failover may roll it back.
     AppliedNotDurable,
 }
 
 impl Outcome {
-    /// Whether it is certain that nothing was written, so that the call can be made again.
+    /// Returns `true` if nothing was written for certain, so that the call can be repeated.
     ///
     /// ```
     /// use steadfast_core::retry::Outcome;
@@ -112,137 +112,160 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What one attempt tells.
+/// Evidence of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum AttemptEvidence {
     NothingSent,
     WroteNothing,
-    /// Refused by a server that would have known of an earlier attempt.
-    Refused,
+    /// Rejected by a server that would have recognised an earlier attempt.
+    Rejected,
     Unknown,
     NotDurable,
 }
 
-/// What all attempts so far tell together. That of a command can go on with that of an earlier one,
-/// if both mean the same: a commit that is asked for again.
+/// Outcome of all attempts so far. It can continue with the outcome of an earlier command of the
+/// same effect: a repeated commit.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct OutcomeTracker {
     outcome: Outcome,
-    /// Whether the request of an earlier attempt may still wait to be carried out.
-    in_flight: bool,
+    /// `true` if the request of an earlier attempt may still wait for execution.
+    pending: bool,
 }
 
-impl Ledger {
-    /// What became of the write.
+impl OutcomeTracker {
+    /// Returns the outcome so far.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// An attempt is sent of which nothing may be heard any more.
-    pub fn send_off(&mut self) {
+    /// Records an attempt that is sent and may never get a result.
+    pub fn record_pending_attempt(&mut self) {
         self.outcome = self.outcome.max(Outcome::MaybeApplied);
-        self.in_flight = true;
+        self.pending = true;
     }
 
-    /// An attempt succeeded: it was applied, and whatever is asked for again is how durable it is.
-    pub fn succeed(&mut self) {
-        *self = Self { outcome: Outcome::AppliedNotDurable, in_flight: false };
+    /// Records a successful attempt. The write is applied; a repeated commit only confirms its
+    /// durability.
+    pub fn record_success(&mut self) {
+        *self = Self { outcome: Outcome::AppliedNotDurable, pending: false };
     }
 
-    /// Takes down another attempt.
-    pub(super) fn enter(
+    /// Records a failed attempt.
+    pub(super) fn record_failure(
         &mut self,
-        operation: &Operation,
-        failure: &Failure<'_>,
-        through_router: bool,
-        with_transaction_id: bool,
+        operation: &CommandFacts,
+        failure: &AttemptFailure<'_>,
+        through_mongos: bool,
+        uses_txn_number: bool,
     ) {
-        let recorded = with_transaction_id || operation.kind == Kind::EndTransaction;
-        let told = told_by(operation, failure, through_router);
-        self.outcome = match told {
-            Told::NothingSent => self.outcome,
-            Told::Refused if recorded && !through_router && !self.in_flight => Outcome::NotApplied,
-            Told::WroteNothing | Told::Refused => self.outcome.max(Outcome::NotApplied),
-            Told::Unknown => self.outcome.max(Outcome::MaybeApplied),
-            Told::NotDurable => Outcome::AppliedNotDurable,
+        let recorded = uses_txn_number || operation.kind == CommandKind::EndTransaction;
+        let evidence = evidence_of(operation, failure, through_mongos);
+        self.outcome = match evidence {
+            AttemptEvidence::NothingSent => self.outcome,
+            AttemptEvidence::Rejected if recorded && !through_mongos && !self.pending => {
+                Outcome::NotApplied
+            }
+            AttemptEvidence::WroteNothing | AttemptEvidence::Rejected => {
+                self.outcome.max(Outcome::NotApplied)
+            }
+            AttemptEvidence::Unknown => self.outcome.max(Outcome::MaybeApplied),
+            AttemptEvidence::NotDurable => Outcome::AppliedNotDurable,
         };
-        self.in_flight |= told == Told::Unknown && may_be_in_flight(failure.cause);
+        self.pending |= evidence == AttemptEvidence::Unknown && may_be_pending(failure.cause);
     }
 }
 
-/// Whether the server may come to carry the request out after we stopped waiting for it.
-fn may_be_in_flight(cause: Cause<'_>) -> bool {
+/// Returns `true` if the server may execute the request after the client has stopped waiting.
+fn may_be_pending(cause: FailureCause<'_>) -> bool {
     match cause {
-        Cause::Network { ended_by_us } => ended_by_us,
-        Cause::PoolCleared | Cause::Driver => true,
-        Cause::Refused { .. }
-        | Cause::WriteErrors { .. }
-        | Cause::WriteConcern { .. }
-        | Cause::UnreadableReply => false,
+        FailureCause::Network { aborted_by_client } => aborted_by_client,
+        FailureCause::PoolCleared | FailureCause::Driver => true,
+        FailureCause::CommandError { .. }
+        | FailureCause::WriteErrors { .. }
+        | FailureCause::WriteConcern { .. }
+        | FailureCause::MalformedReply => false,
     }
 }
 
-fn told_by(operation: &Operation, failure: &Failure<'_>, through_router: bool) -> Told {
-    if failure.phase == Phase::BeforeSending {
-        return Told::NothingSent;
+fn evidence_of(
+    operation: &CommandFacts,
+    failure: &AttemptFailure<'_>,
+    through_mongos: bool,
+) -> AttemptEvidence {
+    if failure.phase == AttemptPhase::BeforeSend {
+        return AttemptEvidence::NothingSent;
     }
     if !operation.kind.may_write() {
-        return Told::WroteNothing;
+        return AttemptEvidence::WroteNothing;
     }
     match failure.cause {
-        Cause::Network { .. } | Cause::PoolCleared | Cause::UnreadableReply | Cause::Driver => {
-            Told::Unknown
+        FailureCause::Network { .. }
+        | FailureCause::PoolCleared
+        | FailureCause::MalformedReply
+        | FailureCause::Driver => AttemptEvidence::Unknown,
+        FailureCause::CommandError { .. } | FailureCause::WriteErrors { .. }
+            if operation.error_aborts_transaction() =>
+        {
+            AttemptEvidence::WroteNothing
         }
-        Cause::Refused { .. } | Cause::WriteErrors { .. } if operation.aborts_when_refused() => {
-            Told::WroteNothing
+        FailureCause::WriteErrors { any_applied: true, .. } => AttemptEvidence::Unknown,
+        _ if failure.labels.no_writes_performed => AttemptEvidence::WroteNothing,
+        _ if failure.is_retryable_by_label() => AttemptEvidence::WroteNothing,
+        FailureCause::WriteConcern { .. } => AttemptEvidence::NotDurable,
+        FailureCause::CommandError { .. } if operation.kind == CommandKind::EndTransaction => {
+            evidence_of_transaction_end(failure)
         }
-        Cause::WriteErrors { any_applied: true, .. } => Told::Unknown,
-        _ if failure.labels.no_writes_performed => Told::WroteNothing,
-        _ if failure.is_retryable_by_label() => Told::WroteNothing,
-        Cause::WriteConcern { .. } => Told::NotDurable,
-        Cause::Refused { .. } if operation.kind == Kind::EndTransaction => {
-            told_of_transaction(failure)
+        FailureCause::CommandError { code, .. } => {
+            // A retryable write is one insert, update, delete, findAndModify or bulkWrite command,
+            // which a rate limiter admits as a whole.
+            let rejected =
+                codes::is_rate_limit(code) && operation.kind == CommandKind::RetryableWrite;
+            evidence_of_code(code, operation.single_document || rejected, through_mongos)
         }
-        Cause::Refused { code, .. } => {
-            // A retryable write is one insert, update, delete, findAndModify or bulkWrite command, which
-            // is admitted as a whole.
-            let rejected = codes::is_rate_limit(code) && operation.kind == Kind::RecognisableWrite;
-            told_by_code(code, operation.one_document || rejected, through_router)
-        }
-        Cause::WriteErrors { codes, any_applied: false } => {
-            let each_is_one_document =
-                operation.one_document || operation.kind == Kind::RecognisableWrite;
-            told_by_statements(codes, each_is_one_document, through_router)
+        FailureCause::WriteErrors { codes, any_applied: false } => {
+            let each_is_single_document =
+                operation.single_document || operation.kind == CommandKind::RetryableWrite;
+            evidence_of_statements(codes, each_is_single_document, through_mongos)
         }
     }
 }
 
-fn told_of_transaction(failure: &Failure<'_>) -> Told {
-    if failure.labels.transient_transaction { Told::Refused } else { Told::Unknown }
+fn evidence_of_transaction_end(failure: &AttemptFailure<'_>) -> AttemptEvidence {
+    if failure.labels.transient_transaction {
+        AttemptEvidence::Rejected
+    } else {
+        AttemptEvidence::Unknown
+    }
 }
 
-fn told_by_code(code: i32, one_document: bool, through_router: bool) -> Told {
+fn evidence_of_code(code: i32, single_document: bool, through_mongos: bool) -> AttemptEvidence {
     match code {
-        _ if !one_document => Told::Unknown,
-        code if codes::is_after_session_record(code) => Told::Refused,
-        code if codes::is_before_execution(code) => Told::WroteNothing,
-        _ if through_router => Told::Unknown,
-        code if codes::is_ambiguous(code) => Told::Unknown,
-        _ => Told::WroteNothing,
+        _ if !single_document => AttemptEvidence::Unknown,
+        code if codes::is_after_session_record(code) => AttemptEvidence::Rejected,
+        code if codes::is_before_execution(code) => AttemptEvidence::WroteNothing,
+        _ if through_mongos => AttemptEvidence::Unknown,
+        code if codes::is_ambiguous(code) => AttemptEvidence::Unknown,
+        _ => AttemptEvidence::WroteNothing,
     }
 }
 
-fn told_by_statements(codes: &[i32], each_is_one_document: bool, through_router: bool) -> Told {
-    if !each_is_one_document {
-        return Told::Unknown;
+fn evidence_of_statements(
+    codes: &[i32],
+    each_is_single_document: bool,
+    through_mongos: bool,
+) -> AttemptEvidence {
+    if !each_is_single_document {
+        return AttemptEvidence::Unknown;
     }
-    let told = codes.iter().map(|&code| told_by_code(code, true, through_router));
-    told.reduce(|all, one| match (all, one) {
-        (Told::Refused, Told::Refused) => Told::Refused,
-        (Told::Refused | Told::WroteNothing, Told::Refused | Told::WroteNothing) => {
-            Told::WroteNothing
-        }
-        _ => Told::Unknown,
-    })
-    .unwrap_or(Told::Unknown)
+    let evidence = codes.iter().map(|&code| evidence_of_code(code, true, through_mongos));
+    evidence
+        .reduce(|all, one| match (all, one) {
+            (AttemptEvidence::Rejected, AttemptEvidence::Rejected) => AttemptEvidence::Rejected,
+            (
+                AttemptEvidence::Rejected | AttemptEvidence::WroteNothing,
+                AttemptEvidence::Rejected | AttemptEvidence::WroteNothing,
+            ) => AttemptEvidence::WroteNothing,
+            _ => AttemptEvidence::Unknown,
+        })
+        .unwrap_or(AttemptEvidence::Unknown)
 }

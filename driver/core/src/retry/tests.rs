@@ -1,4 +1,4 @@
-//! The decision tables, row by row, and what holds whatever happens.
+//! The decision tables, row by row, and their invariants.
 
 mod budget;
 mod deciding;
@@ -25,19 +25,19 @@ const BOTH: RetrySettings = RetrySettings {
 };
 const NEITHER: RetrySettings = RetrySettings { retry_writes: false, retry_reads: false, ..BOTH };
 
-const KINDS: [Kind; 6] = [
-    Kind::Read,
-    Kind::RecognisableWrite,
-    Kind::Write,
-    Kind::Generic,
-    Kind::GetMore,
-    Kind::EndTransaction,
+const KINDS: [CommandKind; 6] = [
+    CommandKind::Read,
+    CommandKind::RetryableWrite,
+    CommandKind::Write,
+    CommandKind::Generic,
+    CommandKind::GetMore,
+    CommandKind::EndTransaction,
 ];
 
-/// A retry without a wait.
-const AT_ONCE: Next = Next::Retry { wait: Duration::ZERO };
+/// An immediate retry.
+const AT_ONCE: NextStep = NextStep::Retry { wait: Duration::ZERO };
 
-/// The longest waits.
+/// Jitter of the longest backoffs.
 fn unjittered() -> f64 {
     1.0
 }
@@ -60,7 +60,7 @@ fn primary() -> ServerFacts {
     server("a", ServerType::RsPrimary)
 }
 
-fn router() -> ServerFacts {
+fn mongos() -> ServerFacts {
     server("r", ServerType::Mongos)
 }
 
@@ -68,79 +68,89 @@ fn standalone() -> ServerFacts {
     server("s", ServerType::Standalone)
 }
 
-/// The same as a server of MongoDB 4.2, which does not label its errors.
+/// The same server with MongoDB 4.2, which does not add `RetryableWriteError`.
 fn old(server: ServerFacts) -> ServerFacts {
     ServerFacts { max_wire_version: 8, ..server }
 }
 
-/// A write to one document.
-fn write() -> Operation {
-    Operation { one_document: true, ..Operation::new(Kind::RecognisableWrite) }
+/// A retryable write of one document.
+fn write() -> CommandFacts {
+    CommandFacts { single_document: true, ..CommandFacts::new(CommandKind::RetryableWrite) }
 }
 
-fn read() -> Operation {
-    Operation::new(Kind::Read)
+fn read() -> CommandFacts {
+    CommandFacts::new(CommandKind::Read)
 }
 
-fn sending(cause: Cause<'_>) -> Failure<'_> {
-    Failure { phase: Phase::Sending, cause, labels: Labels::default(), base_backoff: None }
+fn sent(cause: FailureCause<'_>) -> AttemptFailure<'_> {
+    AttemptFailure {
+        phase: AttemptPhase::Sent,
+        cause,
+        labels: ErrorLabels::default(),
+        base_backoff: None,
+    }
 }
 
-fn before_sending(cause: Cause<'_>) -> Failure<'_> {
-    Failure { phase: Phase::BeforeSending, cause, labels: Labels::default(), base_backoff: None }
+fn before_send(cause: FailureCause<'_>) -> AttemptFailure<'_> {
+    AttemptFailure {
+        phase: AttemptPhase::BeforeSend,
+        cause,
+        labels: ErrorLabels::default(),
+        base_backoff: None,
+    }
 }
 
-fn labelled<'a>(failure: Failure<'a>, labels: &[&str]) -> Failure<'a> {
-    Failure { labels: labels.iter().collect(), ..failure }
+fn labelled<'a>(failure: AttemptFailure<'a>, labels: &[&str]) -> AttemptFailure<'a> {
+    AttemptFailure { labels: labels.iter().collect(), ..failure }
 }
 
-fn refused(code: i32) -> Failure<'static> {
-    sending(Cause::Refused { code, message: "no" })
+fn command_error(code: i32) -> AttemptFailure<'static> {
+    sent(FailureCause::CommandError { code, message: "no" })
 }
 
-fn write_concern(code: i32) -> Failure<'static> {
-    sending(Cause::WriteConcern { code })
+fn write_concern(code: i32) -> AttemptFailure<'static> {
+    sent(FailureCause::WriteConcern { code })
 }
 
-fn broken() -> Failure<'static> {
-    sending(Cause::Network { ended_by_us: false })
+fn broken() -> AttemptFailure<'static> {
+    sent(FailureCause::Network { aborted_by_client: false })
 }
 
-fn timed_out() -> Failure<'static> {
-    sending(Cause::Network { ended_by_us: true })
+fn timed_out() -> AttemptFailure<'static> {
+    sent(FailureCause::Network { aborted_by_client: true })
 }
 
-fn pool_cleared() -> Failure<'static> {
-    before_sending(Cause::PoolCleared)
+fn pool_cleared() -> AttemptFailure<'static> {
+    before_send(FailureCause::PoolCleared)
 }
 
-fn start(settings: RetrySettings, operation: Operation, first: ServerFacts) -> Retry {
+fn start(settings: RetrySettings, operation: CommandFacts, first: ServerFacts) -> Retry {
     let mut retry = Retry::new(settings, operation, &Arc::default());
     retry.server_selected(first).unwrap();
     retry
 }
 
-/// An operation whose attempts fail one after the other at the same server, until it gives up.
-fn run(operation: Operation, at: &ServerFacts, failures: &[Failure<'_>]) -> GiveUp {
+/// Fails the attempts of a command one after another on one server, until it gives up.
+fn run(operation: CommandFacts, at: &ServerFacts, failures: &[AttemptFailure<'_>]) -> GiveUp {
     run_with(RetrySettings::default(), operation, at, failures)
 }
 
 fn run_with(
     settings: RetrySettings,
-    operation: Operation,
+    operation: CommandFacts,
     at: &ServerFacts,
-    failures: &[Failure<'_>],
+    failures: &[AttemptFailure<'_>],
 ) -> GiveUp {
     let now = Instant::now();
     let mut retry = Retry::new(settings, operation, &Arc::default());
     for (index, failure) in failures.iter().enumerate() {
         retry.server_selected(at.clone()).unwrap();
-        if failure.phase == Phase::Sending {
-            let _ = retry.begin_sending(now).unwrap();
+        if failure.phase == AttemptPhase::Sent {
+            let _ = retry.begin_send(now).unwrap();
         }
         match retry.on_failure(failure, now, unjittered).next {
-            Next::Retry { .. } => {}
-            Next::GiveUp(end) => {
+            NextStep::Retry { .. } => {}
+            NextStep::GiveUp(end) => {
                 assert_eq!(index + 1, failures.len(), "gave up early");
                 return end;
             }
@@ -149,17 +159,17 @@ fn run_with(
     retry.no_server()
 }
 
-/// Whether a first attempt that fails so is followed by another.
+/// Returns `true` if a first attempt with this failure is retried.
 fn is_retried(
     settings: RetrySettings,
-    operation: Operation,
+    operation: CommandFacts,
     at: ServerFacts,
-    failure: &Failure<'_>,
+    failure: &AttemptFailure<'_>,
 ) -> bool {
     let now = Instant::now();
     let mut retry = start(settings, operation, at);
-    if failure.phase == Phase::Sending {
-        let _ = retry.begin_sending(now).unwrap();
+    if failure.phase == AttemptPhase::Sent {
+        let _ = retry.begin_send(now).unwrap();
     }
-    matches!(retry.on_failure(failure, now, unjittered).next, Next::Retry { .. })
+    matches!(retry.on_failure(failure, now, unjittered).next, NextStep::Retry { .. })
 }

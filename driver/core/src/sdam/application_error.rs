@@ -1,4 +1,4 @@
-//! What the failure of an operation, or of a connection made for one, says of its server.
+//! Errors of operations, and of connections established for them, as inputs of the topology.
 
 use std::time::Instant;
 
@@ -10,56 +10,62 @@ use crate::{
 };
 
 use super::{
-    ApplicationError, ConnectionPhase, Effect, ErrorCause, StateChange, Topology,
+    ApplicationError, ApplicationErrorKind, ConnectionPhase, StateChangeError, Topology,
+    TopologyEffect,
     transition::{ClearPool, FollowUp},
 };
 
-/// What an error says of its server.
+/// Consequence of an error for its server.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Verdict {
-    /// Nothing.
+enum ServerImpact {
+    /// None.
     Nothing,
-    /// It is there, but is not what it is taken for.
-    Changed { change: StateChange, topology_version: Option<TopologyVersion> },
-    /// It cannot be used, and neither can its other connections.
+    /// The server responds, but reports a state change.
+    Changed { change: StateChangeError, topology_version: Option<TopologyVersion> },
+    /// The server is unreachable: it becomes Unknown and its pool is cleared.
     Unusable,
 }
 
 impl ApplicationError {
-    fn verdict(&self) -> Verdict {
-        if let ErrorCause::Command(failure) = &self.cause
+    fn impact(&self) -> ServerImpact {
+        if let ApplicationErrorKind::Command(failure) = &self.cause
             && let Some(change) = failure.state_change()
         {
-            return Verdict::Changed { change, topology_version: failure.topology_version };
+            return ServerImpact::Changed { change, topology_version: failure.topology_version };
         }
         let unusable = match (self.phase, &self.cause) {
-            // Whatever goes wrong here, no connection comes of it.
+            // A connection that fails during its handshake is never usable.
             (ConnectionPhase::Connecting | ConnectionPhase::Authenticating, _) => true,
-            (ConnectionPhase::Established, ErrorCause::Network) => true,
-            // It may be only the operation that is slow, not the server.
-            (ConnectionPhase::Established, ErrorCause::NetworkTimeout) => false,
-            (ConnectionPhase::Established, ErrorCause::Command(_) | ErrorCause::Other) => false,
+            (ConnectionPhase::Established, ApplicationErrorKind::Network) => true,
+            // The operation may be slow, not the server.
+            (ConnectionPhase::Established, ApplicationErrorKind::NetworkTimeout) => false,
+            (
+                ConnectionPhase::Established,
+                ApplicationErrorKind::Command(_) | ApplicationErrorKind::Other,
+            ) => false,
         };
-        // A server that sheds load is alive, and clearing its pool would add to the load.
-        if unusable && !self.overloaded { Verdict::Unusable } else { Verdict::Nothing }
+        // An overloaded server is alive, and clearing its pool would add load.
+        if unusable && !self.overloaded { ServerImpact::Unusable } else { ServerImpact::Nothing }
     }
 
     fn topology_version(&self) -> Option<TopologyVersion> {
         match &self.cause {
-            ErrorCause::Command(failure) => failure.topology_version,
-            ErrorCause::Network | ErrorCause::NetworkTimeout | ErrorCause::Other => None,
+            ApplicationErrorKind::Command(failure) => failure.topology_version,
+            ApplicationErrorKind::Network
+            | ApplicationErrorKind::NetworkTimeout
+            | ApplicationErrorKind::Other => None,
         }
     }
 }
 
 impl Topology {
-    /// An operation, or the establishing of a connection for one, failed.
+    /// Applies an error of an operation, or of a connection established for one.
     pub(super) fn operation_failed(
         &mut self,
         address: ServerAddress,
         error: ApplicationError,
         now: Instant,
-    ) -> Vec<Effect> {
+    ) -> Vec<TopologyEffect> {
         if self.is_stale(&address, &error) {
             return Vec::new();
         }
@@ -68,19 +74,19 @@ impl Topology {
         }
         let clear =
             ClearPool { address: address.clone(), service_id: None, interrupt_in_use: false };
-        match error.verdict() {
-            Verdict::Nothing => Vec::new(),
-            Verdict::Changed { change, topology_version } => {
+        match error.impact() {
+            ServerImpact::Nothing => Vec::new(),
+            ServerImpact::Changed { change, topology_version } => {
                 let follow_up = FollowUp {
-                    // The others' connections are still good unless the server goes down.
-                    clear: (change == StateChange::ShuttingDown).then_some(clear),
+                    // Other connections stay usable unless the server shuts down.
+                    clear: (change == StateChangeError::NodeIsShuttingDown).then_some(clear),
                     check: Some(address.clone()),
                     ..FollowUp::default()
                 };
                 let unknown = ServerDescription::unknown_because(address, error.message, now);
                 self.describe(ServerDescription { topology_version, ..unknown }, follow_up, now)
             }
-            Verdict::Unusable => {
+            ServerImpact::Unusable => {
                 let follow_up = FollowUp {
                     clear: Some(clear),
                     cancel: Some(address.clone()),
@@ -92,31 +98,30 @@ impl Topology {
         }
     }
 
-    /// The balancer stays what it is; only connections to the one service may be unfit.
+    /// Applies an error behind a load balancer: at most the connections of one service are cleared.
     fn failed_behind_load_balancer(
         &mut self,
         address: ServerAddress,
         error: &ApplicationError,
-    ) -> Vec<Effect> {
+    ) -> Vec<TopologyEffect> {
         let Some(service_id) = error.service_id else { return Vec::new() };
-        match (error.phase, error.verdict()) {
-            // Which service it would have been is not known before hello is answered.
-            (ConnectionPhase::Connecting, _) | (_, Verdict::Nothing) => Vec::new(),
-            (_, Verdict::Changed { change: StateChange::ShuttingDown, .. } | Verdict::Unusable) => {
-                self.clear(ClearPool {
-                    address,
-                    service_id: Some(service_id),
-                    interrupt_in_use: false,
-                })
+        match (error.phase, error.impact()) {
+            // Before the reply to `hello`, the service is unknown.
+            (ConnectionPhase::Connecting, _) | (_, ServerImpact::Nothing) => Vec::new(),
+            (
+                _,
+                ServerImpact::Changed { change: StateChangeError::NodeIsShuttingDown, .. }
+                | ServerImpact::Unusable,
+            ) => self
+                .clear(ClearPool { address, service_id: Some(service_id), interrupt_in_use: false })
                 .into_iter()
-                .collect()
-            }
-            (_, Verdict::Changed { .. }) => Vec::new(),
+                .collect(),
+            (_, ServerImpact::Changed { .. }) => Vec::new(),
         }
     }
 
-    /// Whether something newer is known of the server than what the error tells: its pool was
-    /// cleared since the connection was made, or the server was described since it failed.
+    /// Returns `true` for an error older than the description: the pool was cleared after the
+    /// connection was established, or the server was described after the error.
     fn is_stale(&self, address: &ServerAddress, error: &ApplicationError) -> bool {
         let service_id: Option<ObjectId> =
             if self.is_monitored() { None } else { error.service_id };
@@ -126,7 +131,7 @@ impl Topology {
         let current =
             self.description.servers.get(address).and_then(|server| server.topology_version);
         match (current, error.topology_version()) {
-            // Any change of state is a change of version: the same version is no news.
+            // Every state change increments the topology version: an equal version is not newer.
             (Some(current), Some(error)) => error == current || error.is_older_than(current),
             (None, _) | (_, None) => false,
         }

@@ -1,17 +1,17 @@
-//! Whether this driver and the servers have a wire version in common.
+//! Compatibility of this driver and the servers, by wire version.
 
 use crate::description::{ServerDescription, TopologyDescription, TopologyType};
 
-/// The lowest wire version this driver speaks.
+/// Minimum wire version that this driver supports.
 pub const MIN_WIRE_VERSION: i32 = 8;
 
-/// The oldest server that speaks it.
+/// Oldest server version with [`MIN_WIRE_VERSION`].
 pub const MIN_SERVER_VERSION: &str = "4.2";
 
-/// The highest wire version this driver speaks.
+/// Maximum wire version that this driver supports.
 pub const MAX_WIRE_VERSION: i32 = 29;
 
-/// Why the deployment cannot be used, if a server of it is too old or too new.
+/// Returns an error if a server is too old or too new for this driver.
 pub(super) fn error(topology: &TopologyDescription) -> Option<String> {
     if topology.topology_type == TopologyType::LoadBalanced {
         return None;

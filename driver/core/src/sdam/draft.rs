@@ -1,6 +1,6 @@
-//! The next description of a deployment while it is being worked out.
+//! The next topology description, before it is complete.
 //!
-//! The handlers of the topology kinds write here. Nobody else sees it until it is whole.
+//! The rules of the topology types write here.
 
 use std::{collections::BTreeSet, time::Instant};
 
@@ -11,26 +11,26 @@ use crate::{
 
 use super::compatibility;
 
-pub(super) struct Draft {
+pub(super) struct TopologyDraft {
     pub(super) topology: TopologyDescription,
-    /// Servers that a handler wants checked without delay.
+    /// Servers to check immediately.
     pub(super) recheck: BTreeSet<ServerAddress>,
-    /// Whether the application named exactly one seed.
+    /// `true` if the application specified exactly one seed.
     pub(super) single_seed: bool,
     pub(super) now: Instant,
 }
 
-impl Draft {
+impl TopologyDraft {
     pub(super) fn new(topology: TopologyDescription, single_seed: bool, now: Instant) -> Self {
         Self { topology, recheck: BTreeSet::new(), single_seed, now }
     }
 
-    /// Puts a description in the place of the one with the same address.
+    /// Replaces the description with the same address.
     pub(super) fn replace(&mut self, server: ServerDescription) {
         self.topology.servers.insert(server.address.clone(), server);
     }
 
-    /// Adds a server of which nothing is known, unless it is there already.
+    /// Adds a server of type Unknown, unless it exists.
     pub(super) fn add(&mut self, address: &ServerAddress) {
         self.topology
             .servers
@@ -46,7 +46,7 @@ impl Draft {
         self.replace(ServerDescription::unknown_because(address.clone(), why, self.now));
     }
 
-    /// The specification's "checkIfHasPrimary".
+    /// Implements "checkIfHasPrimary" of the specification.
     pub(super) fn check_if_has_primary(&mut self) {
         self.topology.topology_type = match self.topology.primary() {
             Some(_) => TopologyType::ReplicaSetWithPrimary,
@@ -54,7 +54,7 @@ impl Draft {
         };
     }
 
-    /// Works out what follows from the servers together, and hands over the result.
+    /// Computes the values derived from all servers, and returns the description.
     pub(super) fn finish(mut self) -> (TopologyDescription, BTreeSet<ServerAddress>) {
         self.topology.logical_session_timeout = session_timeout(&self.topology);
         self.topology.compatibility_error = compatibility::error(&self.topology);
@@ -63,7 +63,8 @@ impl Draft {
     }
 }
 
-/// The shortest session lifetime among the servers that hold data; none if one has no sessions.
+/// Returns the shortest session lifetime of the data-bearing servers, or `None` if one of them does
+/// not support sessions.
 fn session_timeout(topology: &TopologyDescription) -> Option<std::time::Duration> {
     let mut timeouts = topology
         .servers
@@ -71,11 +72,12 @@ fn session_timeout(topology: &TopologyDescription) -> Option<std::time::Duration
         .filter(|server| holds_sessions(server.server_type))
         .map(|server| server.logical_session_timeout);
     let first = timeouts.next()?;
-    // `None` is less than any `Some`: one server without sessions is enough.
+    // `None` is less than any `Some`: one server without session support is enough.
     timeouts.fold(first, Option::min)
 }
 
-/// A load balancer has sessions whose lifetime is not to be seen.
+/// Returns `true` for data-bearing servers other than load balancers, which do not report a session
+/// lifetime.
 fn holds_sessions(server_type: ServerType) -> bool {
     server_type.is_data_bearing() && server_type != ServerType::LoadBalancer
 }

@@ -1,4 +1,4 @@
-//! What a topology wants done.
+//! Effects of a topology.
 
 use std::sync::Arc;
 
@@ -6,57 +6,58 @@ use bson::oid::ObjectId;
 
 use crate::{address::ServerAddress, description::TopologyDescription, event::sdam::SdamEvent};
 
-/// Something to be done outside, now.
+/// An effect to perform now.
 ///
-/// The effects of one input are performed in the order given, before those of the next input, and
-/// before the connection whose failure was the input goes back to its pool. Among the effects of
-/// one input:
+/// The effects of one input must be performed in their order: before those of the next input, and
+/// before the failed connection of an input is checked in. The effects of one input have this
+/// order:
 ///
-/// 1. `ServerDescriptionChanged` events come first, in order of address.
-/// 2. Each new server's `ServerOpening` event is followed by its [`AddServer`](Self::AddServer).
-/// 3. [`ReadyPool`](Self::ReadyPool) comes before [`Publish`](Self::Publish), so that nobody
+/// 1. `ServerDescriptionChanged` events, ordered by address.
+/// 2. For each new server, its `ServerOpening` event, followed by [`AddServer`](Self::AddServer).
+/// 3. [`ReadyPool`](Self::ReadyPool), before [`Publish`](Self::Publish), so that no operation
 ///    selects a server whose pool is paused.
-/// 4. [`Publish`](Self::Publish) comes at most once, and before [`ClearPool`](Self::ClearPool), so
-///    that nobody selects a server whose pool was just cleared.
-/// 5. [`ExpectOperations`](Self::ExpectOperations) comes after both, of a server whose pool is ready.
-/// 6. Each lost server's `ServerClosed` event is followed by its
-///    [`RemoveServer`](Self::RemoveServer); nothing of that server comes after it.
-/// 7. The `TopologyDescriptionChanged` event follows, then [`CancelCheck`](Self::CancelCheck) and
+/// 4. [`Publish`](Self::Publish), at most once and before [`ClearPool`](Self::ClearPool), so that
+///    no operation selects a server whose pool was just cleared.
+/// 5. [`Preconnect`](Self::Preconnect), for a server whose pool is ready.
+/// 6. For each removed server, its `ServerClosed` event, followed by
+///    [`RemoveServer`](Self::RemoveServer); no effect of this server follows.
+/// 7. The `TopologyDescriptionChanged` event, then [`CancelCheck`](Self::CancelCheck) and
 ///    [`CheckNow`](Self::CheckNow).
 ///
-/// Generations of one server's [`ClearPool`](Self::ClearPool)s strictly increase from one
-/// `AddServer` to its `RemoveServer`; the same holds for each service behind a load balancer.
+/// The generations of one server's [`ClearPool`](Self::ClearPool)s strictly increase between its
+/// `AddServer` and its `RemoveServer`. The same holds for each service behind a load balancer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Effect {
-    /// Create the server's pool, paused and with generation zero, and begin to monitor the server
-    /// (behind a load balancer: only create the pool).
+pub enum TopologyEffect {
+    /// Create the server's pool, paused and with generation zero, and start its monitor. Behind a
+    /// load balancer, only create the pool.
     AddServer(ServerAddress),
-    /// Close the server's pool and stop monitoring it.
+    /// Close the server's pool and stop its monitor.
     RemoveServer(ServerAddress),
-    /// Let the server's pool hand out connections, if it does not already.
+    /// Mark the server's pool ready.
     ReadyPool(ServerAddress),
-    /// The server was elected and will take writes in a moment: whoever waits for a primary will come
-    /// to it, so that connections for them may be made now.
-    ExpectOperations(ServerAddress),
-    /// Declare the pool's connections of earlier generations unfit and pause it; with a service
-    /// id, only that service's connections, without pausing.
+    /// Establish connections for waiting operations: the server was elected primary and will accept
+    /// writes soon.
+    Preconnect(ServerAddress),
+    /// Clear the pool: make connections of earlier generations stale and pause the pool. With a
+    /// service id, only clear the connections of that service.
     ClearPool {
-        /// Whose pool.
+        /// Address of the server.
         address: ServerAddress,
-        /// Only the connections to this service behind the load balancer.
+        /// Id of the service behind a load balancer (`serviceId`).
         service_id: Option<ObjectId>,
-        /// Whether also to interrupt the connections in use: the server does not answer.
+        /// Interrupts connections in use, too, because the server does not respond.
         interrupt_in_use: bool,
-        /// The pool's, or the service's, generation from now on.
+        /// Generation of the pool, or of the service, after the clearing.
         generation: u64,
     },
-    /// Check the server as soon as it may be.
+    /// Check the server as soon as `minHeartbeatFrequencyMS` allows.
     CheckNow(ServerAddress),
-    /// Abort the check in progress and close the monitor's connection; then wait as after a check.
+    /// Cancel the check in progress and close the monitor's connection. The next check follows
+    /// after `heartbeatFrequencyMS`.
     CancelCheck(ServerAddress),
-    /// This is what is known of the deployment now; wake whoever waits for a server.
+    /// Publish the topology description to the operations that wait for server selection.
     Publish(Arc<TopologyDescription>),
-    /// Tell the application.
+    /// Publish an event to the application.
     Emit(SdamEvent),
 }

@@ -1,4 +1,4 @@
-//! Which of two primaries is the stale one: the comparison of elections and configurations.
+//! Detection of stale primaries by `electionId` and `setVersion`.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use bson::oid::ObjectId;
 
 use crate::description::{ServerDescription, ServerType, TopologyDescription, TopologyType};
 
-/// From MongoDB 6.0 on, the election counts before the configuration.
+/// Wire version of MongoDB 6.0. Since then, `electionId` takes precedence over `setVersion`.
 const ELECTION_FIRST_WIRE_VERSION: i32 = 17;
 
-/// The newest election and configuration that a primary has shown.
-type Newest = (Option<ObjectId>, Option<i32>);
+/// Highest `electionId` and `setVersion` of a primary.
+type ElectionTuple = (Option<ObjectId>, Option<i32>);
 
-/// A primary that shows an older election or configuration than another one did.
+/// A primary with a lower `electionId` or `setVersion` than another one.
 #[derive(Debug)]
 pub(super) struct StalePrimary {
-    stale: Newest,
-    newest: Newest,
+    stale: ElectionTuple,
+    newest: ElectionTuple,
 }
 
-/// Compares what a primary shows with the newest seen; returns the newest with it.
-pub(super) fn weigh(
+/// Compares a primary with the highest values so far. Returns the highest values including its own.
+pub(super) fn compare(
     topology: &TopologyDescription,
     primary: &ServerDescription,
-) -> Result<Newest, StalePrimary> {
+) -> Result<ElectionTuple, StalePrimary> {
     let newest = (topology.max_election_id, topology.max_set_version);
     let shown = (primary.election_id, primary.set_version);
     let weighed = if primary.max_wire_version >= ELECTION_FIRST_WIRE_VERSION {
@@ -34,23 +34,27 @@ pub(super) fn weigh(
     weighed.ok_or(StalePrimary { stale: shown, newest })
 }
 
-/// Whether a member says that it is the primary, but not yet that it takes writes: it was elected, and
-/// catches up with what the others have. That takes a few milliseconds or seconds; nobody else will
-/// be primary meanwhile, but for another election.
-pub(super) fn is_about_to_lead(topology: &TopologyDescription, member: &ServerDescription) -> bool {
+/// Returns `true` for a member that reports itself as primary, but does not accept writes yet: it
+/// was elected and catches up with the other members, for milliseconds or seconds. Without another
+/// election, no other member becomes primary meanwhile.
+pub(super) fn is_elected_but_not_writable(
+    topology: &TopologyDescription,
+    member: &ServerDescription,
+) -> bool {
     topology.topology_type == TopologyType::ReplicaSetNoPrimary
         && member.server_type == ServerType::RsSecondary
         && member.primary.as_ref() == Some(&member.address)
 }
 
-/// Tuples of options compare just as the rule says: in order, and nothing before something.
-fn election_first(newest: Newest, shown: Newest) -> Option<Newest> {
+/// Compares by the rule since MongoDB 6.0. Tuples of `Option` have its order: element by element,
+/// and `None` first.
+fn election_first(newest: ElectionTuple, shown: ElectionTuple) -> Option<ElectionTuple> {
     (shown >= newest).then_some(shown)
 }
 
-/// The rule for servers before 6.0. A primary that shows no election is never stale, and leaves
-/// the newest election as it was.
-fn configuration_first(newest: Newest, shown: Newest) -> Option<Newest> {
+/// Compares by the rule before MongoDB 6.0. A primary without `electionId` is never stale, and does
+/// not change the highest `electionId`.
+fn configuration_first(newest: ElectionTuple, shown: ElectionTuple) -> Option<ElectionTuple> {
     let (mut max_election_id, max_set_version) = newest;
     if let (Some(election_id), Some(set_version)) = shown {
         if let (Some(max_election_id), Some(max_set_version)) = newest
@@ -68,16 +72,16 @@ impl fmt::Display for StalePrimary {
         write!(
             f,
             "primary marked stale due to electionId/setVersion mismatch, {} is stale compared to {}",
-            Shown(self.stale),
-            Shown(self.newest)
+            DisplayTuple(self.stale),
+            DisplayTuple(self.newest)
         )
     }
 }
 
-/// Writes the tuple as `(electionId, setVersion)`.
-struct Shown(Newest);
+/// Displays the tuple as `(electionId, setVersion)`.
+struct DisplayTuple(ElectionTuple);
 
-impl fmt::Display for Shown {
+impl fmt::Display for DisplayTuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (election_id, set_version) = self.0;
         let election_id = election_id.map_or_else(|| "null".to_owned(), |id| id.to_hex());
@@ -95,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn from_6_0_on_a_newer_election_outweighs_an_older_configuration() {
+    fn since_6_0_election_id_takes_precedence() {
         assert_eq!(election_first((id(1), Some(9)), (id(2), Some(1))), Some((id(2), Some(1))));
         assert_eq!(election_first((id(2), Some(1)), (id(1), Some(9))), None);
         assert_eq!(election_first((id(2), Some(1)), (id(2), Some(0))), None);
@@ -104,18 +108,18 @@ mod tests {
     }
 
     #[test]
-    fn before_6_0_a_newer_configuration_outweighs_an_older_election() {
-        let weigh = configuration_first;
-        assert_eq!(weigh((id(2), Some(1)), (id(1), Some(2))), Some((id(1), Some(2))));
-        assert_eq!(weigh((id(1), Some(2)), (id(2), Some(1))), None);
-        assert_eq!(weigh((id(2), Some(1)), (id(1), Some(1))), None);
+    fn before_6_0_set_version_takes_precedence() {
+        let compare = configuration_first;
+        assert_eq!(compare((id(2), Some(1)), (id(1), Some(2))), Some((id(1), Some(2))));
+        assert_eq!(compare((id(1), Some(2)), (id(2), Some(1))), None);
+        assert_eq!(compare((id(2), Some(1)), (id(1), Some(1))), None);
     }
 
     #[test]
-    fn before_6_0_a_primary_without_an_election_is_not_stale() {
-        let weigh = configuration_first;
-        assert_eq!(weigh((id(2), Some(5)), (None, Some(1))), Some((id(2), Some(5))));
-        assert_eq!(weigh((id(2), Some(5)), (None, Some(6))), Some((id(2), Some(6))));
-        assert_eq!(weigh((id(2), Some(5)), (None, None)), Some((id(2), Some(5))));
+    fn before_6_0_primary_without_election_id_is_not_stale() {
+        let compare = configuration_first;
+        assert_eq!(compare((id(2), Some(5)), (None, Some(1))), Some((id(2), Some(5))));
+        assert_eq!(compare((id(2), Some(5)), (None, Some(6))), Some((id(2), Some(6))));
+        assert_eq!(compare((id(2), Some(5)), (None, None)), Some((id(2), Some(5))));
     }
 }

@@ -1,13 +1,13 @@
-//! Which connections of a pool are still good: a count that grows with every clearing.
+//! Pool generations, incremented by each clearing.
 //!
-//! The topology keeps the count and tells the pool, so that an error that was caused before the
-//! latest clearing can be told from a new one.
+//! The topology counts them and passes them to the pool. It thus distinguishes errors from before
+//! the latest clearing from new ones.
 
 use std::collections::BTreeMap;
 
 use bson::oid::ObjectId;
 
-/// The generations of one server's pool.
+/// Generations of one server's pool.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Generations {
     own: u64,
@@ -15,7 +15,7 @@ pub(super) struct Generations {
 }
 
 impl Generations {
-    /// The generation of new connections: of the server, or of one service behind it.
+    /// Returns the generation of new connections: of the server, or of one service behind it.
     pub(super) fn current(&self, service_id: Option<ObjectId>) -> u64 {
         match service_id {
             None => self.own,
@@ -23,7 +23,8 @@ impl Generations {
         }
     }
 
-    /// Makes all connections so far stale, and returns the new generation.
+    /// Increments the generation, which makes all existing connections stale. Returns the new
+    /// generation.
     pub(super) fn advance(&mut self, service_id: Option<ObjectId>) -> u64 {
         let generation = match service_id {
             None => &mut self.own,

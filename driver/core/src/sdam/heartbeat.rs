@@ -1,4 +1,4 @@
-//! What a server's own word, or its silence, changes.
+//! Results of heartbeats as inputs of the topology.
 
 use std::{
     sync::Arc,
@@ -8,18 +8,18 @@ use std::{
 use crate::{address::ServerAddress, description::ServerDescription};
 
 use super::{
-    CheckFailure, CheckFailureKind, Checked, Effect, Topology,
+    CheckFailure, CheckFailureKind, CheckSuccess, Topology, TopologyEffect,
     transition::{ClearPool, FollowUp},
 };
 
 impl Topology {
-    /// A server told its state.
+    /// Applies a successful check.
     pub(super) fn check_succeeded(
         &mut self,
         address: ServerAddress,
-        checked: &Checked,
+        checked: &CheckSuccess,
         now: Instant,
-    ) -> Vec<Effect> {
+    ) -> Vec<TopologyEffect> {
         let reply = &checked.reply;
         if !reply.ok {
             let message = reply.failure();
@@ -40,13 +40,13 @@ impl Topology {
         self.describe(described, FollowUp::default(), now)
     }
 
-    /// A server did not tell its state.
+    /// Applies a failed check.
     pub(super) fn check_failed(
         &mut self,
         address: ServerAddress,
         failure: CheckFailure,
         now: Instant,
-    ) -> Vec<Effect> {
+    ) -> Vec<TopologyEffect> {
         if !self.is_monitored() {
             return Vec::new();
         }
@@ -55,7 +55,7 @@ impl Topology {
         let clear = ClearPool {
             address: address.clone(),
             service_id: None,
-            // A server that does not answer its monitor will not answer the operations either.
+            // A server that does not respond to its monitor will not respond to operations.
             interrupt_in_use: failure.kind == CheckFailureKind::NetworkTimeout,
         };
         let follow_up = FollowUp { clear: Some(clear), ..FollowUp::default() };
@@ -63,8 +63,12 @@ impl Topology {
         self.describe(described, follow_up, now)
     }
 
-    /// The round trip to a server was measured.
-    pub(super) fn measured(&mut self, address: &ServerAddress, sample: Duration) -> Vec<Effect> {
+    /// Applies a round trip time measured apart from heartbeats.
+    pub(super) fn round_trip_measured(
+        &mut self,
+        address: &ServerAddress,
+        sample: Duration,
+    ) -> Vec<TopologyEffect> {
         let Some(server) = self.servers.get_mut(address) else { return Vec::new() };
         server.round_trips.add(sample);
         let (average, minimum) = (server.round_trips.average(), server.round_trips.minimum());
@@ -73,14 +77,14 @@ impl Topology {
             Some(server) if server.is_available() => {
                 server.average_round_trip_time = average;
                 server.min_round_trip_time = minimum;
-                vec![Effect::Publish(Arc::clone(&self.description))]
+                vec![TopologyEffect::Publish(Arc::clone(&self.description))]
             }
-            // While nothing else is known of a server, its distance is not either.
+            // The round trip time of an Unknown server is unknown, too.
             Some(_) | None => Vec::new(),
         }
     }
 
-    /// Whether the server itself counted more changes when it was last described.
+    /// Returns `true` if the current description has a newer `topologyVersion`.
     fn is_outdated(&self, described: &ServerDescription) -> bool {
         let current = self
             .description

@@ -1,4 +1,4 @@
-//! What a topology is told.
+//! Inputs of a topology.
 
 use std::time::Duration;
 
@@ -6,74 +6,73 @@ use bson::oid::ObjectId;
 
 use crate::{address::ServerAddress, description::TopologyVersion, hello::HelloReply};
 
-/// Something that happened outside, and may change what is known of the deployment.
+/// An input that can change the topology.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-#[allow(clippy::large_enum_variant)] // made one at a time and never stored
-pub enum Input {
+#[allow(clippy::large_enum_variant)] // created one at a time and never stored
+pub enum TopologyInput {
     /// A monitor has checked a server.
     Heartbeat {
-        /// Which.
+        /// Address of the server.
         address: ServerAddress,
-        /// What came of it.
-        outcome: Result<Checked, CheckFailure>,
+        /// Result of the check.
+        outcome: Result<CheckSuccess, CheckFailure>,
     },
-    /// An operation, or the establishing of a connection for one, failed.
+    /// An operation, or establishing a connection for it, failed.
     ///
-    /// To be told before the connection is given back to its pool.
+    /// Apply this input before the connection is checked in.
     OperationError {
-        /// On which server.
+        /// Address of the server.
         address: ServerAddress,
-        /// How.
+        /// The error.
         error: ApplicationError,
     },
-    /// The round trip to a server was measured apart from its heartbeats.
+    /// A round trip time was measured apart from heartbeats.
     RoundTrip {
-        /// To which server.
+        /// Address of the server.
         address: ServerAddress,
-        /// How long it took.
+        /// The round trip time.
         sample: Duration,
     },
-    /// DNS names these hosts now: only those whose domain was verified, in random order.
+    /// The SRV records were polled. Only hosts of the verified domain, in random order.
     SrvHosts(Vec<ServerAddress>),
-    /// An operation waits because no server suits it.
+    /// An operation waits because no server is suitable.
     NoSuitableServer,
-    /// The client is closed. Nothing is heeded after this.
+    /// The client is closed. Later inputs have no effect.
     Close,
 }
 
-/// The good end of a check.
+/// A successful heartbeat.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
-    /// What the server said. A reply with `ok: 0` is taken for a failed check.
+pub struct CheckSuccess {
+    /// Reply of the server. A reply with `ok: 0` counts as a failed check.
     pub reply: HelloReply,
-    /// How long it took; none if the server was free to wait before it replied (`awaited`), for
-    /// then the time says nothing of the distance.
+    /// Round trip time. `None` if the server was allowed to delay its reply (`awaited`).
     pub round_trip: Option<Duration>,
 }
 
-/// The bad end of a check.
+/// A failed heartbeat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckFailure {
-    /// What kind of failure it was.
+    /// Kind of the failure.
     pub kind: CheckFailureKind,
-    /// What went wrong, in words.
+    /// Error message.
     pub message: String,
 }
 
-/// What kinds of failures a check can have.
+/// Kind of a failed heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckFailureKind {
-    /// The connection could not be made, or broke.
+    /// The connection could not be established, or broke.
     Network,
-    /// The server did not answer in time.
+    /// The server did not respond in time.
     NetworkTimeout,
-    /// The server answered with an error, or with something that is no answer.
+    /// The server replied with an error or a malformed document.
     Command,
 }
 
 impl CheckFailureKind {
-    /// Whether the network is to blame.
+    /// Returns `true` for a network error or network time-out.
     pub fn is_network(self) -> bool {
         match self {
             Self::Network | Self::NetworkTimeout => true,
@@ -82,56 +81,56 @@ impl CheckFailureKind {
     }
 }
 
-/// How an operation, or the establishing of a connection for one, failed.
+/// Error of an operation, or of establishing a connection for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplicationError {
-    /// How far the connection had come.
+    /// State of the connection.
     pub phase: ConnectionPhase,
-    /// What kind of failure it was.
-    pub cause: ErrorCause,
-    /// What went wrong, in words.
+    /// Kind of the error.
+    pub cause: ApplicationErrorKind,
+    /// Error message.
     pub message: String,
-    /// The generation of the connection.
+    /// Generation of the connection.
     pub generation: u64,
-    /// Which server behind the load balancer it was.
+    /// Id of the service behind a load balancer (`serviceId`).
     pub service_id: Option<ObjectId>,
-    /// Whether the error bears the label `SystemOverloadedError`: put there by the server, or by
-    /// the pool when the connection could not be established and overload may be the reason.
+    /// The error has the label `SystemOverloadedError`, from the server or from the pool, which
+    /// adds it if overload may be the reason for a failed connection.
     pub overloaded: bool,
 }
 
-/// How far a connection had come when it failed.
+/// State of a connection at the time of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionPhase {
-    /// Up to and including the reply to hello.
+    /// Before the end of the `hello` exchange.
     Connecting,
-    /// After that, while authenticating.
+    /// Authenticating, after `hello`.
     Authenticating,
-    /// In use by operations.
+    /// Established and in use by operations.
     Established,
 }
 
-/// What kinds of failures an operation can have, as far as the topology cares.
+/// Kind of an operation error.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum ErrorCause {
-    /// The connection could not be made, or broke.
+pub enum ApplicationErrorKind {
+    /// The connection could not be established, or broke.
     Network,
-    /// The server did not answer in time.
+    /// The server did not respond in time.
     NetworkTimeout,
-    /// The server answered with an error, or with a write concern error. (Not for `writeErrors`.)
+    /// Command error or write concern error. Statement errors (`writeErrors`) do not count.
     Command(CommandFailure),
-    /// Anything else, such as credentials or a certificate that was refused.
+    /// Any other error, such as invalid credentials or an invalid certificate.
     Other,
 }
 
-/// A server's error, as far as the topology cares.
+/// Command error or write concern error of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommandFailure {
-    /// Its code.
+    /// Error code (`code`).
     pub code: Option<i32>,
-    /// Its message; decides only where there is no code.
+    /// Error message (`errmsg`). It decides only without a code.
     pub message: String,
-    /// The server's count of its changes when it failed.
+    /// Version of the server's state at the time of the error (`topologyVersion`).
     pub topology_version: Option<TopologyVersion>,
 }

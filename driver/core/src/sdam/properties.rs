@@ -1,4 +1,4 @@
-//! What holds of the topology whatever happens, in whatever order.
+//! Invariants of the topology under random inputs.
 
 use std::{
     collections::BTreeMap,
@@ -72,17 +72,17 @@ prop_compose! {
     }
 }
 
-fn cause() -> impl Strategy<Value = ErrorCause> {
+fn cause() -> impl Strategy<Value = ApplicationErrorKind> {
     let version = option::of((object_id(), 0_i64..4))
         .prop_map(|v| v.map(|(process_id, counter)| TopologyVersion { process_id, counter }));
     let code = prop::sample::select(vec![None, Some(91), Some(189), Some(10107), Some(1)]);
     prop_oneof![
-        Just(ErrorCause::Network),
-        Just(ErrorCause::NetworkTimeout),
-        Just(ErrorCause::Other),
+        Just(ApplicationErrorKind::Network),
+        Just(ApplicationErrorKind::NetworkTimeout),
+        Just(ApplicationErrorKind::Other),
         (code, version).prop_map(|(code, topology_version)| {
             let message = "not master".to_owned();
-            ErrorCause::Command(CommandFailure { code, message, topology_version })
+            ApplicationErrorKind::Command(CommandFailure { code, message, topology_version })
         }),
     ]
 }
@@ -104,7 +104,7 @@ prop_compose! {
     }
 }
 
-fn input() -> impl Strategy<Value = Input> {
+fn input() -> impl Strategy<Value = TopologyInput> {
     let kind = prop::sample::select(vec![
         CheckFailureKind::Network,
         CheckFailureKind::NetworkTimeout,
@@ -113,18 +113,18 @@ fn input() -> impl Strategy<Value = Input> {
     let round_trip = || (0_u64..50).prop_map(Duration::from_millis);
     prop_oneof![
         6 => (host(), reply(), option::of(round_trip())).prop_map(|(address, reply, round_trip)| {
-            Input::Heartbeat { address, outcome: Ok(Checked { reply, round_trip }) }
+            TopologyInput::Heartbeat { address, outcome: Ok(CheckSuccess { reply, round_trip }) }
         }),
         2 => (host(), kind).prop_map(|(address, kind)| {
             let message = "no answer".to_owned();
-            Input::Heartbeat { address, outcome: Err(CheckFailure { kind, message }) }
+            TopologyInput::Heartbeat { address, outcome: Err(CheckFailure { kind, message }) }
         }),
         4 => (host(), application_error())
-            .prop_map(|(address, error)| Input::OperationError { address, error }),
+            .prop_map(|(address, error)| TopologyInput::OperationError { address, error }),
         1 => (host(), round_trip())
-            .prop_map(|(address, sample)| Input::RoundTrip { address, sample }),
-        1 => vec(host(), 0..4).prop_map(Input::SrvHosts),
-        1 => Just(Input::NoSuitableServer),
+            .prop_map(|(address, sample)| TopologyInput::RoundTrip { address, sample }),
+        1 => vec(host(), 0..4).prop_map(TopologyInput::SrvHosts),
+        1 => Just(TopologyInput::NoSuitableServer),
     ]
 }
 
@@ -143,18 +143,18 @@ fn settings() -> impl Strategy<Value = TopologySettings> {
     ]
 }
 
-/// Someone who performs effects and watches that they make sense.
+/// Performs effects and checks their consistency.
 #[derive(Default)]
 struct Performer {
-    /// The pools there are: for each service (or none) its generation.
+    /// The pools, with the generation of each service or `None`.
     pools: BTreeMap<ServerAddress, BTreeMap<Option<ObjectId>, u64>>,
     published: Arc<TopologyDescription>,
 }
 
 impl Performer {
-    fn perform(&mut self, effects: Vec<Effect>) {
+    fn perform(&mut self, effects: Vec<TopologyEffect>) {
         let publications =
-            effects.iter().filter(|effect| matches!(effect, Effect::Publish(_))).count();
+            effects.iter().filter(|effect| matches!(effect, TopologyEffect::Publish(_))).count();
         assert!(publications <= 1, "published {publications} times");
         for effect in effects {
             self.perform_one(effect);
@@ -163,32 +163,32 @@ impl Performer {
         assert_eq!(servers, self.pools.keys().collect::<Vec<_>>(), "servers without pools");
     }
 
-    fn perform_one(&mut self, effect: Effect) {
+    fn perform_one(&mut self, effect: TopologyEffect) {
         match effect {
-            Effect::AddServer(address) => {
+            TopologyEffect::AddServer(address) => {
                 let old = self.pools.insert(address, BTreeMap::new());
                 assert!(old.is_none(), "added twice");
             }
-            Effect::RemoveServer(address) => {
+            TopologyEffect::RemoveServer(address) => {
                 assert!(self.pools.remove(&address).is_some(), "removed twice");
             }
-            Effect::ReadyPool(address)
-            | Effect::ExpectOperations(address)
-            | Effect::CheckNow(address)
-            | Effect::CancelCheck(address) => self.must_exist(&address),
-            Effect::ClearPool { address, service_id, generation, .. } => {
+            TopologyEffect::ReadyPool(address)
+            | TopologyEffect::Preconnect(address)
+            | TopologyEffect::CheckNow(address)
+            | TopologyEffect::CancelCheck(address) => self.must_exist(&address),
+            TopologyEffect::ClearPool { address, service_id, generation, .. } => {
                 self.must_exist(&address);
                 let pool = self.pools.get_mut(&address).unwrap();
                 let current = pool.insert(service_id, generation).unwrap_or(0);
                 assert!(generation > current, "{generation} does not follow {current}");
             }
-            Effect::Publish(description) => self.published = description,
-            Effect::Emit(SdamEvent::ServerDescriptionChanged(event)) => {
+            TopologyEffect::Publish(description) => self.published = description,
+            TopologyEffect::Emit(SdamEvent::ServerDescriptionChanged(event)) => {
                 self.must_exist(&event.address);
                 assert!(!event.previous_description.is_equivalent_to(&event.new_description));
             }
-            Effect::Emit(SdamEvent::ServerClosed(event)) => self.must_exist(&event.address),
-            Effect::Emit(_) => {}
+            TopologyEffect::Emit(SdamEvent::ServerClosed(event)) => self.must_exist(&event.address),
+            TopologyEffect::Emit(_) => {}
         }
     }
 
@@ -197,7 +197,7 @@ impl Performer {
     }
 }
 
-/// What must be true of every description.
+/// Checks the invariants of a description.
 fn check_description(topology: &Topology) {
     let description = topology.description();
     let servers = &description.servers;
@@ -205,7 +205,7 @@ fn check_description(topology: &Topology) {
     match description.topology_type {
         TopologyType::ReplicaSetWithPrimary => assert_eq!(count(ServerType::RsPrimary), 1),
         TopologyType::ReplicaSetNoPrimary => assert_eq!(count(ServerType::RsPrimary), 0),
-        // A ghost that was found before the first router stays until it is heard again.
+        // A ghost found before the first mongos stays until its next heartbeat.
         TopologyType::Sharded => assert_eq!(
             count(ServerType::Mongos) + count(ServerType::Unknown) + count(ServerType::RsGhost),
             servers.len()
@@ -227,16 +227,16 @@ fn check_description(topology: &Topology) {
     }
 }
 
-/// Whether an error is of a connection that its pool has given up already.
-fn is_of_a_past_generation(topology: &Topology, input: &Input) -> bool {
-    let Input::OperationError { address, error } = input else { return false };
+/// Returns `true` for an error of a connection that its pool has cleared.
+fn is_of_a_past_generation(topology: &Topology, input: &TopologyInput) -> bool {
+    let TopologyInput::OperationError { address, error } = input else { return false };
     let service_id = if topology.is_monitored() { None } else { error.service_id };
     topology.generation(address, service_id).is_none_or(|generation| error.generation < generation)
 }
 
 proptest! {
     #[test]
-    fn effects_make_sense_and_descriptions_hold_together(
+    fn topology_invariants_hold_for_random_inputs(
         settings in settings(),
         inputs in vec(input(), 0..40),
     ) {
@@ -258,12 +258,12 @@ proptest! {
             prop_assert_eq!(&performer.published, topology.description());
             check_description(&topology);
         }
-        performer.perform(topology.apply(Input::Close, now));
+        performer.perform(topology.apply(TopologyInput::Close, now));
         prop_assert!(performer.pools.is_empty());
     }
 
     #[test]
-    fn the_same_inputs_have_the_same_effects(
+    fn same_inputs_have_same_effects(
         settings in settings(),
         inputs in vec(input(), 0..20),
     ) {

@@ -1,34 +1,34 @@
-//! How a topology begins.
+//! Settings of a topology.
 
 use bson::oid::ObjectId;
 
 use crate::{address::ServerAddress, description::TopologyType};
 
-/// What the application said of its deployment.
+/// Settings of a topology.
 ///
-/// The three constructors are the three ways to connect; what cannot be combined (several seeds
-/// with a direct connection, a replica set behind a load balancer) cannot be written.
+/// The constructors correspond to the ways to connect. Contradictory settings, such as several
+/// seeds with a direct connection, cannot be expressed.
 #[derive(Clone, Debug)]
 pub struct TopologySettings {
     pub(super) topology_id: ObjectId,
     pub(super) seeds: Vec<ServerAddress>,
     pub(super) replica_set: Option<String>,
-    pub(super) connect: Connect,
+    pub(super) connect: ConnectMode,
     pub(super) srv_max_hosts: Option<usize>,
 }
 
-/// The three ways to connect.
+/// Way to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Connect {
-    Discovering,
-    Directly,
-    ToLoadBalancer,
+pub(super) enum ConnectMode {
+    Discover,
+    Direct,
+    LoadBalanced,
 }
 
 impl TopologySettings {
-    /// Finds out from the seeds what kind of deployment they belong to, and its other members.
+    /// Discovers the topology type and the other members from the seeds.
     ///
-    /// Without seeds the topology stays empty for ever.
+    /// Without seeds the topology stays empty.
     pub fn discovering(
         topology_id: ObjectId,
         seeds: impl IntoIterator<Item = ServerAddress>,
@@ -39,50 +39,50 @@ impl TopologySettings {
                 distinct.push(seed);
             }
         }
-        Self::new(topology_id, distinct, Connect::Discovering)
+        Self::new(topology_id, distinct, ConnectMode::Discover)
     }
 
-    /// Talks to this one server, whatever it is (`directConnection=true`).
+    /// Connects to a single server of any type (`directConnection=true`).
     pub fn direct(topology_id: ObjectId, server: ServerAddress) -> Self {
-        Self::new(topology_id, vec![server], Connect::Directly)
+        Self::new(topology_id, vec![server], ConnectMode::Direct)
     }
 
-    /// Talks to a load balancer (`loadBalanced=true`). Nothing is monitored.
+    /// Connects to a load balancer (`loadBalanced=true`), without monitoring.
     pub fn load_balanced(topology_id: ObjectId, balancer: ServerAddress) -> Self {
-        Self::new(topology_id, vec![balancer], Connect::ToLoadBalancer)
+        Self::new(topology_id, vec![balancer], ConnectMode::LoadBalanced)
     }
 
-    fn new(topology_id: ObjectId, seeds: Vec<ServerAddress>, connect: Connect) -> Self {
+    fn new(topology_id: ObjectId, seeds: Vec<ServerAddress>, connect: ConnectMode) -> Self {
         Self { topology_id, seeds, replica_set: None, connect, srv_max_hosts: None }
     }
 
-    /// Accepts members of this replica set only. Means nothing behind a load balancer.
+    /// Requires this replica set name (`replicaSet`). Has no effect behind a load balancer.
     pub fn replica_set(mut self, name: Option<String>) -> Self {
         self.replica_set = name;
         self
     }
 
-    /// Uses no more than this many of the hosts that DNS names; zero is no limit.
+    /// Limits the number of hosts from SRV records (`srvMaxHosts`). Zero means no limit.
     pub fn srv_max_hosts(mut self, most: Option<usize>) -> Self {
         self.srv_max_hosts = most.filter(|&most| most > 0);
         self
     }
 
-    /// The kind of topology to begin with.
+    /// Returns the initial topology type.
     pub(super) fn initial_type(&self) -> TopologyType {
         match (self.connect, &self.replica_set) {
-            (Connect::Directly, _) => TopologyType::Single,
-            (Connect::ToLoadBalancer, _) => TopologyType::LoadBalanced,
-            (Connect::Discovering, Some(_)) => TopologyType::ReplicaSetNoPrimary,
-            (Connect::Discovering, None) => TopologyType::Unknown,
+            (ConnectMode::Direct, _) => TopologyType::Single,
+            (ConnectMode::LoadBalanced, _) => TopologyType::LoadBalanced,
+            (ConnectMode::Discover, Some(_)) => TopologyType::ReplicaSetNoPrimary,
+            (ConnectMode::Discover, None) => TopologyType::Unknown,
         }
     }
 
-    /// The set name to begin with.
+    /// Returns the initial replica set name.
     pub(super) fn initial_set_name(&self) -> Option<String> {
         match self.connect {
-            Connect::Discovering | Connect::Directly => self.replica_set.clone(),
-            Connect::ToLoadBalancer => None,
+            ConnectMode::Discover | ConnectMode::Direct => self.replica_set.clone(),
+            ConnectMode::LoadBalanced => None,
         }
     }
 }

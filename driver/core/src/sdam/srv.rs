@@ -1,17 +1,17 @@
-//! The routers of a sharded cluster come and go with the DNS records that name them.
+//! Polling of SRV records for the mongos of a sharded cluster.
 
 use std::time::{Duration, Instant};
 
 use crate::{address::ServerAddress, description::TopologyType};
 
-use super::{Effect, Topology, transition::FollowUp};
+use super::{Topology, TopologyEffect, transition::FollowUp};
 
-/// DNS is not asked more often than this while it answers.
+/// Minimum interval between two successful polls.
 const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long to wait, from the end of one lookup, before DNS is asked again for the hosts.
+/// Returns the interval from the end of one poll to the next (`rescanSRVIntervalMS`).
 ///
-/// `lowest_ttl` is the lowest lifetime of the records found; none if no verified host was found.
+/// `lowest_ttl` is the lowest TTL of the records, or `None` if no verified host was found.
 pub fn rescan_interval(lowest_ttl: Option<Duration>, heartbeat_frequency: Duration) -> Duration {
     match lowest_ttl {
         Some(ttl) => ttl.max(MIN_RESCAN_INTERVAL),
@@ -20,8 +20,8 @@ pub fn rescan_interval(lowest_ttl: Option<Duration>, heartbeat_frequency: Durati
 }
 
 impl Topology {
-    /// Whether DNS is to be asked again: only routers are found by it.
-    pub fn follows_srv_records(&self) -> bool {
+    /// Returns `true` if SRV records must be polled: for topologies of type Unknown and Sharded.
+    pub fn polls_srv_records(&self) -> bool {
         !self.closed
             && matches!(
                 self.description.topology_type,
@@ -29,9 +29,13 @@ impl Topology {
             )
     }
 
-    /// DNS names these hosts now. Those that stay are left alone.
-    pub(super) fn srv_hosts_found(&mut self, hosts: &[ServerAddress], now: Instant) -> Vec<Effect> {
-        if hosts.is_empty() || !self.follows_srv_records() {
+    /// Applies a poll of the SRV records. Servers that remain are not changed.
+    pub(super) fn srv_hosts_found(
+        &mut self,
+        hosts: &[ServerAddress],
+        now: Instant,
+    ) -> Vec<TopologyEffect> {
+        if hosts.is_empty() || !self.polls_srv_records() {
             return Vec::new();
         }
         let mut draft = self.draft(now);

@@ -1,4 +1,4 @@
-//! What a newly described server means to each type of topology.
+//! Rules for updating each topology type with a new server description.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use crate::{
     description::{ServerDescription, ServerType, TopologyDescription, TopologyType},
 };
 
-use super::{draft::Draft, election};
+use super::{draft::TopologyDraft, election};
 
-/// Updates a topology of unknown type: the first reply that tells decides it.
-pub(super) fn unknown(draft: &mut Draft, server: &ServerDescription) {
+/// Updates a topology of type Unknown. The first conclusive description determines its type.
+pub(super) fn unknown(draft: &mut TopologyDraft, server: &ServerDescription) {
     match server.server_type {
-        // A ghost does not say which set it is of, so it decides nothing.
+        // A ghost does not report a replica set name, so it is not conclusive.
         ServerType::Unknown | ServerType::RsGhost | ServerType::LoadBalancer => {}
         ServerType::Standalone if draft.single_seed && draft.topology.servers.len() == 1 => {
             draft.topology.topology_type = TopologyType::Single;
         }
-        // One of several seeds: a member under maintenance, most likely. The others will tell.
+        // With several seeds, a standalone is most likely a member under maintenance.
         ServerType::Standalone => draft.remove(&server.address),
         ServerType::Mongos => draft.topology.topology_type = TopologyType::Sharded,
         ServerType::RsPrimary => {
@@ -31,8 +31,9 @@ pub(super) fn unknown(draft: &mut Draft, server: &ServerDescription) {
     }
 }
 
-/// Keeps the server, unless it belongs to another replica set than the one asked for.
-pub(super) fn single(draft: &mut Draft, server: &ServerDescription) {
+/// Updates a topology of type Single: the server becomes Unknown if its replica set name differs
+/// from the required one.
+pub(super) fn single(draft: &mut TopologyDraft, server: &ServerDescription) {
     let Some(wanted) = draft.topology.set_name.clone() else { return };
     if server.is_available() && server.set_name.as_deref() != Some(&wanted) {
         let found = match &server.set_name {
@@ -44,8 +45,8 @@ pub(super) fn single(draft: &mut Draft, server: &ServerDescription) {
     }
 }
 
-/// Updates a sharded cluster, which keeps only its mongos.
-pub(super) fn sharded(draft: &mut Draft, server: &ServerDescription) {
+/// Updates a sharded cluster, which contains only mongos.
+pub(super) fn sharded(draft: &mut TopologyDraft, server: &ServerDescription) {
     match server.server_type {
         ServerType::Unknown | ServerType::Mongos => {}
         ServerType::Standalone
@@ -58,8 +59,8 @@ pub(super) fn sharded(draft: &mut Draft, server: &ServerDescription) {
     }
 }
 
-/// Updates a replica set whose primary is not known.
-pub(super) fn no_primary(draft: &mut Draft, server: &ServerDescription) {
+/// Updates a replica set without a known primary.
+pub(super) fn no_primary(draft: &mut TopologyDraft, server: &ServerDescription) {
     match server.server_type {
         ServerType::Unknown | ServerType::RsGhost => {}
         ServerType::Standalone | ServerType::Mongos | ServerType::LoadBalancer => {
@@ -75,8 +76,8 @@ pub(super) fn no_primary(draft: &mut Draft, server: &ServerDescription) {
     }
 }
 
-/// Updates a replica set whose primary is known, until it is not any more.
-pub(super) fn with_primary(draft: &mut Draft, server: &ServerDescription) {
+/// Updates a replica set with a known primary.
+pub(super) fn with_primary(draft: &mut TopologyDraft, server: &ServerDescription) {
     match server.server_type {
         ServerType::Unknown | ServerType::RsGhost => draft.check_if_has_primary(),
         ServerType::Standalone | ServerType::Mongos | ServerType::LoadBalancer => {
@@ -90,8 +91,8 @@ pub(super) fn with_primary(draft: &mut Draft, server: &ServerDescription) {
     }
 }
 
-/// The specification's "updateRSFromPrimary".
-fn from_primary(draft: &mut Draft, primary: &ServerDescription) {
+/// Implements "updateRSFromPrimary" of the specification.
+fn from_primary(draft: &mut TopologyDraft, primary: &ServerDescription) {
     if draft.topology.set_name.is_none() {
         draft.topology.set_name.clone_from(&primary.set_name);
     } else if draft.topology.set_name != primary.set_name {
@@ -99,7 +100,7 @@ fn from_primary(draft: &mut Draft, primary: &ServerDescription) {
         draft.check_if_has_primary();
         return;
     }
-    match election::weigh(&draft.topology, primary) {
+    match election::compare(&draft.topology, primary) {
         Ok((max_election_id, max_set_version)) => {
             draft.topology.max_election_id = max_election_id;
             draft.topology.max_set_version = max_set_version;
@@ -110,13 +111,13 @@ fn from_primary(draft: &mut Draft, primary: &ServerDescription) {
             return;
         }
     }
-    depose_others(draft, &primary.address);
+    mark_other_primaries_unknown(draft, &primary.address);
     adopt_members(draft, primary);
     draft.check_if_has_primary();
 }
 
-/// There is one primary. Who was it before is to be asked again, at once; its pool stays.
-fn depose_others(draft: &mut Draft, primary: &ServerAddress) {
+/// Marks other primaries Unknown and requests an immediate check. Their pools are not cleared.
+fn mark_other_primaries_unknown(draft: &mut TopologyDraft, primary: &ServerAddress) {
     let deposed: Vec<ServerAddress> = draft
         .topology
         .servers
@@ -131,8 +132,8 @@ fn depose_others(draft: &mut Draft, primary: &ServerAddress) {
     }
 }
 
-/// The set has the members that its primary names, no more and no less.
-fn adopt_members(draft: &mut Draft, primary: &ServerDescription) {
+/// Makes the servers equal to the members that the primary reports.
+fn adopt_members(draft: &mut TopologyDraft, primary: &ServerDescription) {
     let members: BTreeSet<&ServerAddress> = primary.members().collect();
     for member in &members {
         draft.add(member);
@@ -140,9 +141,10 @@ fn adopt_members(draft: &mut Draft, primary: &ServerDescription) {
     draft.topology.servers.retain(|address, _| members.contains(address));
 }
 
-/// The specification's "updateRSWithoutPrimary". The list of members may be old: servers are added by it,
-/// but none is removed except the one that does not belong.
-fn from_member_without_primary(draft: &mut Draft, server: &ServerDescription) {
+/// Implements "updateRSWithoutPrimary" of the specification. The reported members can be outdated,
+/// so they are added, but none is removed. Only the reporting server itself is removed if it does
+/// not belong.
+fn from_member_without_primary(draft: &mut TopologyDraft, server: &ServerDescription) {
     if draft.topology.set_name.is_none() {
         draft.topology.set_name.clone_from(&server.set_name);
     } else if draft.topology.set_name != server.set_name {
@@ -152,26 +154,27 @@ fn from_member_without_primary(draft: &mut Draft, server: &ServerDescription) {
     for member in server.members() {
         draft.add(member);
     }
-    if goes_by_another_name(server) {
+    if address_differs_from_me(server) {
         draft.remove(&server.address);
     }
 }
 
-/// The specification's "updateRSWithPrimaryFromMember".
-fn from_member_with_primary(draft: &mut Draft, server: &ServerDescription) {
-    if draft.topology.set_name != server.set_name || goes_by_another_name(server) {
+/// Implements "updateRSWithPrimaryFromMember" of the specification.
+fn from_member_with_primary(draft: &mut TopologyDraft, server: &ServerDescription) {
+    if draft.topology.set_name != server.set_name || address_differs_from_me(server) {
         draft.remove(&server.address);
     }
     // This member may have been the primary.
     draft.check_if_has_primary();
 }
 
-/// The set knows the server by an address of its own, under which it is monitored too.
-fn goes_by_another_name(server: &ServerDescription) -> bool {
+/// Returns `true` if the replica set uses another address for this server, under which it is
+/// monitored as well.
+fn address_differs_from_me(server: &ServerDescription) -> bool {
     server.me.as_ref().is_some_and(|me| *me != server.address)
 }
 
-/// Describes a load balancer: one server, always usable, never monitored.
+/// Describes a load balancer: a single server, always available, never monitored.
 pub(super) fn load_balanced(topology: &TopologyDescription) -> TopologyDescription {
     let mut next = topology.clone();
     for server in next.servers.values_mut() {

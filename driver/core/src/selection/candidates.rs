@@ -1,39 +1,44 @@
-//! The servers that fit a target, by the kind of deployment, the mode and the tags.
+//! Servers suitable for a target, by topology type, read preference mode and tags.
 
-use super::{SelectionCriteria, ServerInfo, Settings, Target, staleness};
+use super::{SelectionCriteria, SelectionSettings, SelectionTarget, ServerInfo, staleness};
 use crate::{
     description::{ServerDescription, ServerType, TagSet, TopologyDescription, TopologyType},
     read_preference::ReadPreference,
 };
 
-/// Those of `servers` that fit the target.
+/// Returns those of `servers` that are suitable for the target.
 ///
-/// `servers` may lack some of the deployment's: the deprioritised ones. How stale a secondary is
-/// gets judged by the whole deployment all the same.
+/// `servers` can lack the deprioritized servers. Staleness is estimated with the whole topology
+/// nevertheless.
 pub(super) fn matching<'t>(
     topology: &'t TopologyDescription,
     mut servers: Vec<&'t ServerDescription>,
-    target: Target<'_>,
-    settings: &Settings,
+    target: SelectionTarget<'_>,
+    settings: &SelectionSettings,
 ) -> Vec<&'t ServerDescription> {
     match target.resolve(topology) {
-        Target::Write => servers.retain(|server| takes_writes(topology.topology_type, server)),
-        Target::Server(address) => {
-            servers.retain(|server| server.address == *address && serves(topology, server));
+        SelectionTarget::Write => {
+            servers.retain(|server| accepts_writes(topology.topology_type, server))
         }
-        Target::Read(criteria) | Target::WritingAggregate(criteria) => match criteria {
-            SelectionCriteria::Predicate(predicate) => servers
-                .retain(|server| serves(topology, server) && predicate(&ServerInfo::from(*server))),
-            SelectionCriteria::ReadPreference(preference) => {
-                return readable(topology, servers, preference, settings);
+        SelectionTarget::Server(address) => {
+            servers.retain(|server| server.address == *address && is_usable(topology, server));
+        }
+        SelectionTarget::Read(criteria) | SelectionTarget::WritingAggregate(criteria) => {
+            match criteria {
+                SelectionCriteria::Predicate(predicate) => servers.retain(|server| {
+                    is_usable(topology, server) && predicate(&ServerInfo::from(*server))
+                }),
+                SelectionCriteria::ReadPreference(preference) => {
+                    return readable(topology, servers, preference, settings);
+                }
             }
-        },
+        }
     }
     servers
 }
 
-/// Whether the server is one that operations go to in such a deployment at all.
-pub(super) fn serves(topology: &TopologyDescription, server: &ServerDescription) -> bool {
+/// Returns `true` if operations can be sent to this server in a topology of this type.
+pub(super) fn is_usable(topology: &TopologyDescription, server: &ServerDescription) -> bool {
     match topology.topology_type {
         TopologyType::Unknown => false,
         TopologyType::Single => server.is_available(),
@@ -45,10 +50,10 @@ pub(super) fn serves(topology: &TopologyDescription, server: &ServerDescription)
     }
 }
 
-fn takes_writes(topology_type: TopologyType, server: &ServerDescription) -> bool {
+fn accepts_writes(topology_type: TopologyType, server: &ServerDescription) -> bool {
     match topology_type {
         TopologyType::Unknown | TopologyType::ReplicaSetNoPrimary => false,
-        // A direct connection is meant for this server, whatever it is: the server itself refuses.
+        // A direct connection may target a server of any type: the server itself rejects the write.
         TopologyType::Single => server.is_available(),
         TopologyType::LoadBalanced => server.server_type == ServerType::LoadBalancer,
         TopologyType::Sharded => server.server_type == ServerType::Mongos,
@@ -60,12 +65,12 @@ fn readable<'t>(
     topology: &'t TopologyDescription,
     mut servers: Vec<&'t ServerDescription>,
     preference: &ReadPreference,
-    settings: &Settings,
+    settings: &SelectionSettings,
 ) -> Vec<&'t ServerDescription> {
-    servers.retain(|server| serves(topology, server));
+    servers.retain(|server| is_usable(topology, server));
     match topology.topology_type {
-        // Routers and load balancers get the read preference along with the read, and a direct
-        // connection ignores it.
+        // A mongos or load balancer applies the read preference itself, and a direct connection
+        // ignores it.
         TopologyType::Unknown
         | TopologyType::Single
         | TopologyType::LoadBalanced
@@ -80,7 +85,7 @@ fn members_for<'t>(
     topology: &'t TopologyDescription,
     members: Vec<&'t ServerDescription>,
     preference: &ReadPreference,
-    settings: &Settings,
+    settings: &SelectionSettings,
 ) -> Vec<&'t ServerDescription> {
     let primaries = || members.iter().copied().filter(|member| is_primary(member)).collect();
     let secondaries = || {
@@ -103,13 +108,13 @@ fn or_else<'t>(
     if preferred.is_empty() { fallback() } else { preferred }
 }
 
-/// Staleness is judged before tags: a tag set whose every member is stale must not hide a later
-/// set with fresh ones.
+/// Applies staleness before tags. A tag set whose members are all stale must not hide a later one
+/// with fresh members.
 fn eligible<'t>(
     topology: &TopologyDescription,
     mut members: Vec<&'t ServerDescription>,
     preference: &ReadPreference,
-    settings: &Settings,
+    settings: &SelectionSettings,
 ) -> Vec<&'t ServerDescription> {
     if let Some(max_staleness) = preference.max_staleness() {
         staleness::retain_fresh(&mut members, topology, max_staleness, settings);
@@ -118,7 +123,7 @@ fn eligible<'t>(
     members
 }
 
-/// Keeps the members that match the first tag set that any of them matches.
+/// Keeps the members that match the first tag set with any match.
 fn retain_tagged(members: &mut Vec<&ServerDescription>, tag_sets: &[TagSet]) {
     if tag_sets.is_empty() {
         return;

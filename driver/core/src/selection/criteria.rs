@@ -1,4 +1,4 @@
-//! What an operation asks of a server.
+//! Selection criteria of operations.
 
 use std::{fmt, sync::Arc};
 
@@ -11,21 +11,21 @@ use crate::{
     read_preference::ReadPreference,
 };
 
-/// Tells whether a server will do.
+/// Predicate of the application: returns `true` for an acceptable server.
 pub type Predicate = Arc<dyn Fn(&ServerInfo<'_>) -> bool + Send + Sync>;
 
-/// Which servers a read may go to.
+/// Selection criteria of a read.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum SelectionCriteria {
-    /// Those that the read preference allows.
+    /// Read preference. The default is primary.
     ReadPreference(ReadPreference),
-    /// Those that the predicate accepts, of the servers that hold data.
+    /// Predicate over the servers that hold data.
     Predicate(Predicate),
 }
 
 impl SelectionCriteria {
-    /// The read preference, if that is what decides.
+    /// Returns the read preference, unless the criteria are a predicate.
     pub fn read_preference(&self) -> Option<&ReadPreference> {
         match self {
             Self::ReadPreference(preference) => Some(preference),
@@ -46,7 +46,7 @@ impl From<ReadPreference> for SelectionCriteria {
     }
 }
 
-/// Two predicates are never equal: what they accept cannot be compared.
+/// Predicates are never equal, because they cannot be compared.
 impl PartialEq for SelectionCriteria {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -82,30 +82,30 @@ impl<'de> Deserialize<'de> for SelectionCriteria {
     }
 }
 
-/// What an operation needs.
+/// Requirement of an operation on its server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Target<'a> {
-    /// A server that takes writes.
+pub enum SelectionTarget<'a> {
+    /// A writable server.
     Write,
-    /// A server that the criteria allow.
+    /// A server that satisfies the criteria.
     Read(&'a SelectionCriteria),
-    /// A server for an aggregation that ends in `$out` or `$merge`: one that the criteria allow if
-    /// every server lets secondaries run it, and else one that takes writes.
+    /// A server for an aggregation with `$out` or `$merge`: one that satisfies the criteria if all
+    /// servers support the stage on secondaries, else a writable one.
     WritingAggregate(&'a SelectionCriteria),
-    /// This very server, to which a transaction or a cursor is bound.
+    /// A specific server, to which a transaction or cursor is pinned.
     Server(&'a ServerAddress),
 }
 
-/// The first wire version (MongoDB 5.0) whose secondaries run `$out` and `$merge`.
-const SECONDARIES_WRITE_OUT: i32 = 13;
+/// First wire version (MongoDB 5.0) with `$out` and `$merge` on secondaries.
+const OUT_ON_SECONDARIES_WIRE_VERSION: i32 = 13;
 
 static PRIMARY: SelectionCriteria = SelectionCriteria::ReadPreference(ReadPreference::Primary);
 
-impl<'a> Target<'a> {
-    /// The same target with the aggregation's choice made: its criteria, or the primary.
+impl<'a> SelectionTarget<'a> {
+    /// Resolves [`WritingAggregate`](Self::WritingAggregate) to its criteria or to the primary.
     ///
-    /// The read preference to send along is that of the resolved target.
+    /// The command's `$readPreference` is that of the resolved target.
     #[must_use]
     pub fn resolve(self, topology: &TopologyDescription) -> Self {
         let Self::WritingAggregate(criteria) = self else { return self };
@@ -113,8 +113,8 @@ impl<'a> Target<'a> {
             .servers
             .values()
             .filter(|server| server.is_available())
-            .any(|server| server.max_wire_version < SECONDARIES_WRITE_OUT);
-        // What is behind a load balancer is new enough, though it does not say so.
+            .any(|server| server.max_wire_version < OUT_ON_SECONDARIES_WIRE_VERSION);
+        // Servers behind a load balancer are new enough, but do not report their version.
         if too_old && topology.topology_type != TopologyType::LoadBalanced {
             Self::Read(&PRIMARY)
         } else {
@@ -122,7 +122,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The read preference that decides, if one does.
+    /// Returns the read preference of the criteria.
     pub fn read_preference(self) -> Option<&'a ReadPreference> {
         match self {
             Self::Read(criteria) | Self::WritingAggregate(criteria) => criteria.read_preference(),
@@ -131,7 +131,7 @@ impl<'a> Target<'a> {
     }
 }
 
-impl fmt::Display for Target<'_> {
+impl fmt::Display for SelectionTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Write => f.write_str("writable server"),

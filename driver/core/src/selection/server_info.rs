@@ -1,4 +1,4 @@
-//! What an application's own selector gets to see of a server.
+//! Server information for the application's server selector.
 
 use std::{
     borrow::Cow,
@@ -11,59 +11,59 @@ use crate::{
     description::{ServerDescription, ServerType, TagSet},
 };
 
-/// What is known of a server, to be asked and not to be changed.
+/// Read-only view of a server description.
 #[derive(Clone, PartialEq)]
 pub struct ServerInfo<'a> {
     description: Cow<'a, ServerDescription>,
 }
 
 impl ServerInfo<'_> {
-    /// Where the client connects to.
+    /// Returns the address that the client connects to.
     pub fn address(&self) -> &ServerAddress {
         &self.description.address
     }
 
-    /// What it is.
+    /// Returns the type of the server.
     pub fn server_type(&self) -> ServerType {
         self.description.server_type
     }
 
-    /// The moving average of its round trips, by which the latency window is drawn.
+    /// Returns the moving average of the round trip times, which the latency window is based on.
     pub fn average_round_trip_time(&self) -> Option<Duration> {
         self.description.average_round_trip_time
     }
 
-    /// When the server was last heard of.
+    /// Returns the time of the latest check or error.
     pub fn last_update_time(&self) -> Option<Instant> {
         self.description.last_update_time
     }
 
-    /// The highest wire version it speaks.
+    /// Returns the maximum wire version (`maxWireVersion`).
     pub fn max_wire_version(&self) -> Option<i32> {
         self.known(self.description.max_wire_version)
     }
 
-    /// The lowest wire version it speaks.
+    /// Returns the minimum wire version (`minWireVersion`).
     pub fn min_wire_version(&self) -> Option<i32> {
         self.known(self.description.min_wire_version)
     }
 
-    /// The name of its replica set.
+    /// Returns the name of the replica set (`setName`).
     pub fn replica_set_name(&self) -> Option<&str> {
         self.description.set_name.as_deref()
     }
 
-    /// The version of its replica set's configuration.
+    /// Returns the version of the replica set configuration (`setVersion`).
     pub fn replica_set_version(&self) -> Option<i32> {
         self.description.set_version
     }
 
-    /// Its tags.
+    /// Returns the tags of the server (`tags`).
     pub fn tags(&self) -> Option<&TagSet> {
         self.known(&self.description.tags)
     }
 
-    /// Why the server is unknown, if an error was the reason.
+    /// Returns the error of the check, if the server is Unknown because of one.
     pub fn error(&self) -> Option<&str> {
         self.description.error.as_deref()
     }

@@ -1,26 +1,26 @@
-//! How far a secondary lags behind, estimated from what the servers said when last checked.
+//! Staleness of secondaries, estimated from their latest heartbeats.
 
 use std::time::{Duration, Instant};
 
-use super::{SelectionError, Settings};
+use super::{SelectionError, SelectionSettings};
 use crate::{
     description::{ServerDescription, ServerType, TopologyDescription, TopologyType},
     read_preference::ReadPreference,
 };
 
-/// The smallest max staleness a client may ask for.
+/// Minimum of `maxStalenessSeconds`: 90 seconds.
 pub const SMALLEST_MAX_STALENESS: Duration = Duration::from_secs(90);
 
-/// An idle primary writes this often, so a secondary may seem to lag by as much.
+/// Interval of no-op writes of an idle primary, by which a secondary can appear stale.
 const IDLE_WRITE_PERIOD: Duration = Duration::from_secs(10);
 
-/// Refuses a max staleness too small to be told from the noise of measuring it.
+/// Checks that `maxStalenessSeconds` exceeds the uncertainty of the estimate.
 ///
-/// Only a client that sees a replica set's members judges it; a router judges for itself.
+/// Applies to replica sets only: a mongos checks the value itself.
 pub(super) fn check(
     preference: &ReadPreference,
     topology: &TopologyDescription,
-    settings: &Settings,
+    settings: &SelectionSettings,
 ) -> Result<(), SelectionError> {
     let Some(given) = preference.max_staleness() else { return Ok(()) };
     let least =
@@ -40,12 +40,12 @@ pub(super) fn check(
     }
 }
 
-/// Keeps the primary and those secondaries that are known to be fresh enough.
+/// Keeps the primary and the secondaries that are known to be fresh enough.
 pub(super) fn retain_fresh(
     members: &mut Vec<&ServerDescription>,
     topology: &TopologyDescription,
     max_staleness: Duration,
-    settings: &Settings,
+    settings: &SelectionSettings,
 ) {
     let limit = millis(max_staleness);
     members.retain(|member| {
@@ -54,30 +54,34 @@ pub(super) fn retain_fresh(
     });
 }
 
-/// How stale the secondary will be just before it is checked again, in milliseconds; negative if
-/// its clock or the primary's was read at an unlucky moment, none if it did not say enough.
+/// Returns the estimated staleness of a secondary at its next heartbeat, in milliseconds. It is
+/// negative if the clocks or the times of the heartbeats differ unfavourably, and `None` if a
+/// server does not report `lastWriteDate`.
 pub(super) fn staleness_ms(
     secondary: &ServerDescription,
     topology: &TopologyDescription,
-    settings: &Settings,
+    settings: &SelectionSettings,
 ) -> Option<i128> {
     let lag = match topology.primary() {
         Some(primary) => {
             let checked_apart =
                 signed_millis(secondary.last_update_time?, primary.last_update_time?);
-            checked_apart + written(primary)? - written(secondary)?
+            checked_apart + last_write_ms(primary)? - last_write_ms(secondary)?
         }
-        None => latest_secondary_write(topology)? - written(secondary)?,
+        None => latest_secondary_write(topology)? - last_write_ms(secondary)?,
     };
     Some(lag + millis(settings.heartbeat_frequency))
 }
 
 fn latest_secondary_write(topology: &TopologyDescription) -> Option<i128> {
     let members = topology.servers.values();
-    members.filter(|server| server.server_type == ServerType::RsSecondary).filter_map(written).max()
+    members
+        .filter(|server| server.server_type == ServerType::RsSecondary)
+        .filter_map(last_write_ms)
+        .max()
 }
 
-fn written(server: &ServerDescription) -> Option<i128> {
+fn last_write_ms(server: &ServerDescription) -> Option<i128> {
     server.last_write_date.map(|date| date.timestamp_millis().into())
 }
 

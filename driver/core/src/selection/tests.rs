@@ -1,4 +1,4 @@
-//! Each rule of selection by an example; see `properties` for what holds of every input.
+//! Rules of server selection by example; the module `properties` has the invariants.
 
 mod properties;
 
@@ -50,7 +50,7 @@ fn topology(
     }
 }
 
-/// Primary a, secondaries b and c.
+/// Creates a replica set with the primary a and the secondaries b and c.
 fn replica_set() -> TopologyDescription {
     topology(
         TopologyType::ReplicaSetWithPrimary,
@@ -86,19 +86,19 @@ fn hosts(servers: &[&ServerDescription]) -> String {
 
 fn suitable_hosts(
     topology: &TopologyDescription,
-    target: Target<'_>,
-    deprioritised: &[&str],
+    target: SelectionTarget<'_>,
+    deprioritized: &[&str],
 ) -> String {
-    let deprioritised: Vec<_> = deprioritised.iter().map(|host| address(host)).collect();
-    hosts(&suitable(topology, target, &deprioritised, &Settings::default()).unwrap())
+    let deprioritized: Vec<_> = deprioritized.iter().map(|host| address(host)).collect();
+    hosts(&suitable(topology, target, &deprioritized, &SelectionSettings::default()).unwrap())
 }
 
 fn readable_hosts(topology: &TopologyDescription, preference: ReadPreference) -> String {
-    suitable_hosts(topology, Target::Read(&prefer(preference)), &[])
+    suitable_hosts(topology, SelectionTarget::Read(&prefer(preference)), &[])
 }
 
 #[test]
-fn each_mode_finds_its_members() {
+fn each_mode_selects_its_members() {
     for (preference, with, without) in [
         (ReadPreference::primary(), "a", ""),
         (ReadPreference::secondary(None), "bc", "bc"),
@@ -112,9 +112,9 @@ fn each_mode_finds_its_members() {
 }
 
 #[test]
-fn writes_go_to_the_primary_alone() {
-    assert_eq!(suitable_hosts(&replica_set(), Target::Write, &[]), "a");
-    assert_eq!(suitable_hosts(&without_primary(), Target::Write, &[]), "");
+fn writes_select_only_the_primary() {
+    assert_eq!(suitable_hosts(&replica_set(), SelectionTarget::Write, &[]), "a");
+    assert_eq!(suitable_hosts(&without_primary(), SelectionTarget::Write, &[]), "");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn secondary_preferred_falls_back_to_the_primary_when_no_tags_match() {
 }
 
 #[test]
-fn the_first_tag_set_that_matches_decides() {
+fn first_matching_tag_set_applies() {
     let options = with_tags(&[&[("dc", "moon")], &[("dc", "tokyo"), ("ssd", "yes")], &[]]);
     assert_eq!(readable_hosts(&replica_set(), ReadPreference::nearest(options)), "c");
     let options = with_tags(&[&[("dc", "moon")], &[]]);
@@ -137,18 +137,18 @@ fn the_first_tag_set_that_matches_decides() {
 }
 
 #[test]
-fn a_direct_connection_suits_everything_if_it_is_up() {
+fn direct_connection_suits_every_operation() {
     for server_type in [ServerType::Standalone, ServerType::RsSecondary, ServerType::RsArbiter] {
         let single = topology(TopologyType::Single, [server("a", server_type)]);
-        assert_eq!(suitable_hosts(&single, Target::Write, &["a"]), "a");
+        assert_eq!(suitable_hosts(&single, SelectionTarget::Write, &["a"]), "a");
         assert_eq!(readable_hosts(&single, ReadPreference::secondary(None)), "a");
     }
     let down = topology(TopologyType::Single, [server("a", ServerType::Unknown)]);
-    assert_eq!(suitable_hosts(&down, Target::Write, &[]), "");
+    assert_eq!(suitable_hosts(&down, SelectionTarget::Write, &[]), "");
 }
 
 #[test]
-fn every_router_suits_reads_and_writes() {
+fn every_mongos_suits_reads_and_writes() {
     let sharded = topology(
         TopologyType::Sharded,
         [
@@ -157,49 +157,49 @@ fn every_router_suits_reads_and_writes() {
             server("c", ServerType::Unknown),
         ],
     );
-    assert_eq!(suitable_hosts(&sharded, Target::Write, &[]), "ab");
+    assert_eq!(suitable_hosts(&sharded, SelectionTarget::Write, &[]), "ab");
     assert_eq!(readable_hosts(&sharded, ReadPreference::secondary(None)), "ab");
 }
 
 #[test]
-fn deprioritised_servers_are_avoided_while_another_is_suitable() {
+fn deprioritized_servers_are_avoided_while_others_are_suitable() {
     let set = replica_set();
     let nearest = prefer(ReadPreference::nearest(None));
-    assert_eq!(suitable_hosts(&set, Target::Read(&nearest), &["a", "b"]), "c");
-    assert_eq!(suitable_hosts(&set, Target::Read(&nearest), &["a", "b", "c"]), "abc");
-    assert_eq!(suitable_hosts(&set, Target::Write, &["a"]), "a");
+    assert_eq!(suitable_hosts(&set, SelectionTarget::Read(&nearest), &["a", "b"]), "c");
+    assert_eq!(suitable_hosts(&set, SelectionTarget::Read(&nearest), &["a", "b", "c"]), "abc");
+    assert_eq!(suitable_hosts(&set, SelectionTarget::Write, &["a"]), "a");
 }
 
 #[test]
-fn a_deprioritised_side_yields_to_the_other_in_the_preferring_modes() {
+fn preferred_modes_fall_back_when_their_side_is_deprioritized() {
     let set = replica_set();
     let primary = prefer(ReadPreference::primary_preferred(None));
-    assert_eq!(suitable_hosts(&set, Target::Read(&primary), &["a"]), "bc");
+    assert_eq!(suitable_hosts(&set, SelectionTarget::Read(&primary), &["a"]), "bc");
     let secondary = prefer(ReadPreference::secondary_preferred(None));
-    assert_eq!(suitable_hosts(&set, Target::Read(&secondary), &["b", "c"]), "a");
+    assert_eq!(suitable_hosts(&set, SelectionTarget::Read(&secondary), &["b", "c"]), "a");
 }
 
 #[test]
-fn a_predicate_chooses_among_the_servers_that_hold_data() {
+fn predicate_applies_to_data_bearing_servers() {
     let any = SelectionCriteria::Predicate(Arc::new(|_| true));
-    assert_eq!(suitable_hosts(&replica_set(), Target::Read(&any), &[]), "abc");
+    assert_eq!(suitable_hosts(&replica_set(), SelectionTarget::Read(&any), &[]), "abc");
     let ssd = SelectionCriteria::Predicate(Arc::new(|server| {
         server.tags().is_some_and(|tags| tags.contains_key("ssd"))
     }));
-    assert_eq!(suitable_hosts(&replica_set(), Target::Read(&ssd), &[]), "c");
+    assert_eq!(suitable_hosts(&replica_set(), SelectionTarget::Read(&ssd), &[]), "c");
 }
 
 #[test]
-fn a_bound_operation_finds_its_server_or_none() {
+fn pinned_operation_selects_its_server_or_none() {
     let (b, e) = (address("b"), address("e"));
-    assert_eq!(suitable_hosts(&replica_set(), Target::Server(&b), &["b"]), "b");
-    assert_eq!(suitable_hosts(&replica_set(), Target::Server(&e), &[]), "");
+    assert_eq!(suitable_hosts(&replica_set(), SelectionTarget::Server(&b), &["b"]), "b");
+    assert_eq!(suitable_hosts(&replica_set(), SelectionTarget::Server(&e), &[]), "");
 }
 
 #[test]
-fn a_writing_aggregate_reads_from_secondaries_only_if_all_servers_are_new_enough() {
+fn aggregate_with_out_uses_secondaries_only_since_5_0() {
     let secondary = prefer(ReadPreference::secondary(None));
-    let target = Target::WritingAggregate(&secondary);
+    let target = SelectionTarget::WritingAggregate(&secondary);
     let mut set = replica_set();
     assert_eq!(suitable_hosts(&set, target, &[]), "bc");
     assert_eq!(target.resolve(&set).read_preference().unwrap().mode(), "secondary");
@@ -214,24 +214,27 @@ fn a_writing_aggregate_reads_from_secondaries_only_if_all_servers_are_new_enough
 }
 
 #[test]
-fn the_applications_selector_has_its_say_after_deprioritising() {
+fn server_selector_applies_after_deprioritization() {
     let nearest = prefer(ReadPreference::nearest(None));
     let only_b: Predicate = Arc::new(|server| server.address().host() == "b");
-    let settings = Settings { server_selector: Some(only_b), ..Default::default() };
-    let find = |deprioritised: &[ServerAddress]| {
-        hosts(&suitable(&replica_set(), Target::Read(&nearest), deprioritised, &settings).unwrap())
+    let settings = SelectionSettings { server_selector: Some(only_b), ..Default::default() };
+    let find = |deprioritized: &[ServerAddress]| {
+        hosts(
+            &suitable(&replica_set(), SelectionTarget::Read(&nearest), deprioritized, &settings)
+                .unwrap(),
+        )
     };
     assert_eq!(find(&[]), "b");
-    // The others were suitable, so b stays aside, and the selector refuses the rest.
+    // The others were suitable, so b stays deprioritized, and the selector rejects the rest.
     assert_eq!(find(&[address("b")]), "");
-    // It is asked about writes too.
+    // The selector applies to writes, too.
     let set = replica_set();
-    let write = select(&set, Target::Write, &[], &settings, |_| 0, [0, 0]);
-    assert_eq!(write, Selection::NoneYet);
+    let write = select(&set, SelectionTarget::Write, &[], &settings, |_| 0, [0, 0]);
+    assert_eq!(write, Selection::NoneSuitable);
 }
 
 #[test]
-fn the_latency_window_opens_at_the_fastest_server() {
+fn latency_window_starts_at_the_fastest_server() {
     let timed = |host: &str, millis: Option<u64>| {
         let mut server = server(host, ServerType::Mongos);
         server.average_round_trip_time = millis.map(Duration::from_millis);
@@ -248,11 +251,11 @@ fn the_latency_window_opens_at_the_fastest_server() {
 }
 
 #[test]
-fn the_less_busy_of_two_is_picked() {
+fn server_with_fewer_operations_is_picked() {
     let busy = |index: usize| [9, 3, 3][index];
     assert_eq!(pick(&[0, 1], busy, [0, 0]), Some(1));
     assert_eq!(pick(&[0, 1], busy, [u64::MAX, 0]), Some(1));
-    // A tie goes to the one drawn first.
+    // With equal counts, the first one drawn is picked.
     assert_eq!(pick(&[1, 2], busy, [0, 0]), Some(1));
     assert_eq!(pick(&[1, 2], busy, [u64::MAX, 0]), Some(2));
     assert_eq!(pick(&[0], busy, [7, 7]), Some(0));
@@ -260,13 +263,17 @@ fn the_less_busy_of_two_is_picked() {
 }
 
 #[test]
-fn an_incompatible_deployment_is_an_error_at_once() {
+fn incompatible_deployment_fails_immediately() {
     let mut set = replica_set();
     set.compatibility_error = Some("server a:27017 is too old".to_owned());
-    let selection = select(&set, Target::Write, &[], &Settings::default(), |_| 0, [0, 0]);
+    let selection =
+        select(&set, SelectionTarget::Write, &[], &SelectionSettings::default(), |_| 0, [0, 0]);
     let expected = SelectionError::Incompatible("server a:27017 is too old".to_owned());
     assert_eq!(selection, Selection::Impossible(expected));
-    assert_eq!(explain(&set, Target::Write, &Settings::default()), "server a:27017 is too old");
+    assert_eq!(
+        explain(&set, SelectionTarget::Write, &SelectionSettings::default()),
+        "server a:27017 is too old"
+    );
 }
 
 mod staleness {
@@ -283,20 +290,20 @@ mod staleness {
     }
 
     #[test]
-    fn a_secondary_is_compared_with_the_primary() {
+    fn staleness_is_relative_to_the_primary() {
         let start = Instant::now();
         let later = start + Duration::from_secs(60);
         let set = topology(
             TopologyType::ReplicaSetWithPrimary,
             [
                 dated(server("a", ServerType::RsPrimary), start, 1000),
-                // 10 s of heartbeats + 100 s behind at the same moment.
+                // 10 s of heartbeat interval and 100 s of lag at the same time.
                 dated(server("b", ServerType::RsSecondary), start, 900),
                 dated(server("c", ServerType::RsSecondary), start, 899),
                 // Checked a minute later, so it must have written a minute more.
                 dated(server("d", ServerType::RsSecondary), later, 960),
                 dated(server("e", ServerType::RsSecondary), later, 959),
-                // Says nothing of its writes: nothing vouches for its freshness.
+                // Without `lastWriteDate`, its staleness is unknown.
                 server("f", ServerType::RsSecondary),
             ],
         );
@@ -305,7 +312,7 @@ mod staleness {
     }
 
     #[test]
-    fn without_a_primary_the_freshest_secondary_is_the_measure() {
+    fn staleness_without_a_primary_is_relative_to_the_freshest_secondary() {
         let (start, later) = (Instant::now(), Instant::now() + Duration::from_secs(500));
         let set = topology(
             TopologyType::ReplicaSetNoPrimary,
@@ -316,18 +323,18 @@ mod staleness {
             ],
         );
         assert_eq!(readable_hosts(&set, ReadPreference::secondary(at_most(110))), "bc");
-        // The measure stays although that secondary is deprioritised.
+        // A deprioritized secondary still counts as the freshest.
         let criteria = prefer(ReadPreference::secondary(at_most(110)));
-        assert_eq!(suitable_hosts(&set, Target::Read(&criteria), &["b"]), "c");
+        assert_eq!(suitable_hosts(&set, SelectionTarget::Read(&criteria), &["b"]), "c");
     }
 
     #[test]
-    fn too_small_a_limit_is_an_error_in_a_replica_set_only() {
+    fn too_small_max_staleness_is_an_error_in_replica_sets_only() {
         let too_small = |topology: &TopologyDescription, seconds, heartbeat| {
             let criteria = prefer(ReadPreference::primary_preferred(at_most(seconds)));
             let heartbeat_frequency = Duration::from_secs(heartbeat);
-            let settings = Settings { heartbeat_frequency, ..Default::default() };
-            suitable(topology, Target::Read(&criteria), &[], &settings).is_err()
+            let settings = SelectionSettings { heartbeat_frequency, ..Default::default() };
+            suitable(topology, SelectionTarget::Read(&criteria), &[], &settings).is_err()
         };
         assert!(too_small(&replica_set(), 89, 10));
         assert!(!too_small(&replica_set(), 90, 10));
@@ -338,7 +345,7 @@ mod staleness {
     }
 
     #[test]
-    fn staleness_is_judged_before_tags() {
+    fn staleness_applies_before_tags() {
         let now = Instant::now();
         let mut stale = dated(server("b", ServerType::RsSecondary), now, 0);
         stale.tags = tag_set(&[("dc", "ny")]);
@@ -356,7 +363,7 @@ mod staleness {
     }
 }
 
-mod passing {
+mod wire_preference {
     use super::*;
 
     fn sent(
@@ -368,7 +375,7 @@ mod passing {
     }
 
     #[test]
-    fn routers_and_members_are_told_all_but_primary() {
+    fn read_preference_is_sent_unless_primary() {
         for (topology_type, server_type) in [
             (TopologyType::Sharded, ServerType::Mongos),
             (TopologyType::Single, ServerType::Mongos),
@@ -385,7 +392,7 @@ mod passing {
     }
 
     #[test]
-    fn a_member_connected_to_directly_may_always_answer() {
+    fn direct_connection_sends_primary_preferred() {
         for member in [ServerType::RsPrimary, ServerType::RsSecondary, ServerType::RsOther] {
             let direct = |preference| sent(TopologyType::Single, member, preference);
             assert_eq!(direct(&ReadPreference::Primary), Some("primaryPreferred"));
@@ -394,7 +401,7 @@ mod passing {
     }
 
     #[test]
-    fn a_standalone_server_is_told_nothing() {
+    fn no_read_preference_is_sent_to_a_standalone() {
         let nearest = ReadPreference::nearest(None);
         assert_eq!(sent(TopologyType::Single, ServerType::Standalone, &nearest), None);
     }
@@ -403,12 +410,12 @@ mod passing {
 mod explaining {
     use super::*;
 
-    fn explained(topology: &TopologyDescription, target: Target<'_>) -> String {
-        explain(topology, target, &Settings::default())
+    fn explained(topology: &TopologyDescription, target: SelectionTarget<'_>) -> String {
+        explain(topology, target, &SelectionSettings::default())
     }
 
     #[test]
-    fn a_missing_primary_is_told_with_the_state_of_each_server() {
+    fn missing_primary_is_explained_with_every_server_state() {
         let mut down = server("b", ServerType::Unknown);
         down.error = Some("connection refused".to_owned());
         let set = topology(
@@ -417,12 +424,12 @@ mod explaining {
         );
         let expected = "no primary: a:27017 is RSSecondary; b:27017 is unreachable: connection \
                         refused; c:27017 has not answered yet";
-        assert_eq!(explained(&set, Target::Write), expected);
-        assert_eq!(explained(&set, Target::Read(&SelectionCriteria::default())), expected);
+        assert_eq!(explained(&set, SelectionTarget::Write), expected);
+        assert_eq!(explained(&set, SelectionTarget::Read(&SelectionCriteria::default())), expected);
     }
 
     #[test]
-    fn tags_and_staleness_are_told_when_they_matter() {
+    fn explanation_includes_tags_and_staleness_when_relevant() {
         let now = Instant::now();
         let mut set = replica_set();
         set.servers.retain(|_, server| server.server_type != ServerType::RsOther);
@@ -437,7 +444,7 @@ mod explaining {
         options.max_staleness = Some(Duration::from_secs(90));
         let criteria = prefer(ReadPreference::secondary(options));
         assert_eq!(
-            explained(&set, Target::Read(&criteria)),
+            explained(&set, SelectionTarget::Read(&criteria)),
             "no server suits read preference secondary with tags {dc: ny}, at most 90 s stale: \
              a:27017 is RSPrimary with tags {\"dc\": \"ny\"}; \
              b:27017 is RSSecondary with tags {\"dc\": \"ny\"}, about 1010 s stale"
@@ -445,33 +452,33 @@ mod explaining {
     }
 
     #[test]
-    fn an_empty_deployment_and_a_refusing_selector_are_named() {
+    fn empty_deployment_and_rejecting_selector_are_explained() {
         let mut empty = topology(TopologyType::ReplicaSetNoPrimary, []);
         empty.set_name = Some("rs".to_owned());
         assert_eq!(
-            explained(&empty, Target::Write),
+            explained(&empty, SelectionTarget::Write),
             "no primary: none of the hosts is a member of replica set \"rs\""
         );
         let none: Predicate = Arc::new(|_| false);
-        let settings = Settings { server_selector: Some(none), ..Default::default() };
+        let settings = SelectionSettings { server_selector: Some(none), ..Default::default() };
         assert_eq!(
-            explain(&replica_set(), Target::Write, &settings),
+            explain(&replica_set(), SelectionTarget::Write, &settings),
             "the client's server selector refused every suitable server: a:27017"
         );
     }
 
     #[test]
-    fn other_deployments_speak_of_no_primary() {
+    fn explanation_mentions_the_primary_only_for_replica_sets() {
         let mut down = server("a", ServerType::Unknown);
         down.error = Some("timed out".to_owned());
         let unknown = topology(TopologyType::Unknown, [down]);
         assert_eq!(
-            explained(&unknown, Target::Write),
+            explained(&unknown, SelectionTarget::Write),
             "no server takes writes: a:27017 is unreachable: timed out"
         );
         let b = address("b");
         assert_eq!(
-            explained(&unknown, Target::Server(&b)),
+            explained(&unknown, SelectionTarget::Server(&b)),
             "server b:27017 is not available: a:27017 is unreachable: timed out"
         );
     }

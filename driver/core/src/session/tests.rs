@@ -1,4 +1,4 @@
-//! Sessions grow older, and only the right ones come back.
+//! Expiry and reuse of server sessions.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn acquire(pool: &mut SessionPool, now: Instant) -> ServerSession {
 }
 
 #[test]
-fn the_session_that_came_back_last_is_used_next() {
+fn most_recently_released_session_is_acquired_first() {
     let now = Instant::now();
     let mut pool = SessionPool::default();
     let (first, second) = (acquire(&mut pool, now), acquire(&mut pool, now));
@@ -26,7 +26,7 @@ fn the_session_that_came_back_last_is_used_next() {
 }
 
 #[test]
-fn numbers_only_grow_also_from_one_user_to_the_next() {
+fn txn_number_only_increases_across_users() {
     // pitfalls 4, 5 and 6
     let now = Instant::now();
     let mut pool = SessionPool::default();
@@ -38,7 +38,7 @@ fn numbers_only_grow_also_from_one_user_to_the_next() {
 }
 
 #[test]
-fn a_number_is_never_used_twice_even_at_the_end_of_all_numbers() {
+fn txn_number_is_never_reused_after_the_maximum() {
     let mut session = ServerSession::new(Uuid::new(), Instant::now());
     session.txn_number = i64::MAX - 1;
     assert_eq!(session.next_txn_number(), Some(i64::MAX));
@@ -46,19 +46,19 @@ fn a_number_is_never_used_twice_even_at_the_end_of_all_numbers() {
 }
 
 #[test]
-fn a_dirty_session_never_comes_back() {
+fn dirty_session_is_not_pooled() {
     // pitfall 17
     let now = Instant::now();
     let mut pool = SessionPool::default();
     let mut session = acquire(&mut pool, now);
     session.mark_dirty();
-    session.used(now);
+    session.mark_used(now);
     pool.release(session, LIFETIME, now);
     assert!(pool.is_empty());
 }
 
 #[test]
-fn a_session_expires_a_minute_before_the_servers_forget_it() {
+fn session_expires_a_minute_before_its_server_timeout() {
     let now = Instant::now();
     let mut pool = SessionPool::default();
     let session = acquire(&mut pool, now);
@@ -67,19 +67,19 @@ fn a_session_expires_a_minute_before_the_servers_forget_it() {
     let again = acquire(&mut pool, now + minutes(29));
     assert_eq!(*again.id(), id);
     pool.release(again, LIFETIME, now + minutes(29));
-    // Resting does not make it younger: only use does.
+    // Time in the pool does not count as use.
     assert_ne!(*acquire(&mut pool, now + minutes(30)).id(), id);
 }
 
 #[test]
-fn each_session_is_judged_by_its_own_age() {
+fn every_session_expires_by_its_own_last_use() {
     // pitfall 27
     let now = Instant::now();
     let mut pool = SessionPool::default();
     let old = acquire(&mut pool, now);
     let mut young = acquire(&mut pool, now);
     pool.release(old, LIFETIME, now);
-    young.used(now + minutes(20));
+    young.mark_used(now + minutes(20));
     let id = young.id().clone();
     pool.release(young, LIFETIME, now + minutes(40));
     assert_eq!(pool.len(), 1, "the old one was given up on the way");
@@ -87,7 +87,7 @@ fn each_session_is_judged_by_its_own_age() {
 }
 
 #[test]
-fn behind_a_load_balancer_nothing_expires() {
+fn sessions_do_not_expire_behind_a_load_balancer() {
     let now = Instant::now();
     let mut pool = SessionPool::default();
     let session = pool.acquire(None, now, Uuid::new);
@@ -97,7 +97,7 @@ fn behind_a_load_balancer_nothing_expires() {
 }
 
 #[test]
-fn all_that_rest_are_ended_at_the_end() {
+fn drain_returns_all_pooled_sessions() {
     let now = Instant::now();
     let mut pool = SessionPool::default();
     let sessions: Vec<_> = (0..3).map(|_| acquire(&mut pool, now)).collect();

@@ -1,4 +1,4 @@
-//! Which hosts are believed, which are chosen, and what a later answer changes.
+//! Verification and selection of hosts, and polling of SRV records.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ fn name(host: &str) -> SrvName {
     SrvName::new(host, None, None).unwrap()
 }
 
-fn believes(name: &SrvName, host: &str) -> bool {
+fn accepts(name: &SrvName, host: &str) -> bool {
     name.verify(&record(host, 1, 0)).is_ok()
 }
 
 #[test]
-fn hosts_outside_of_the_parent_domain_are_not_believed() {
+fn srv_hosts_outside_the_parent_domain_are_rejected() {
     // pitfall 46
     for (srv, host) in [
         ("localhost", "localhost.mongodb"),
@@ -38,25 +38,25 @@ fn hosts_outside_of_the_parent_domain_are_not_believed() {
 }
 
 #[test]
-fn a_short_name_needs_one_more_part_in_its_hosts() {
-    // pitfall 46: with fewer than three parts, the whole name is the domain.
-    assert!(!believes(&name("localhost"), "localhost"));
-    assert!(!believes(&name("mongo.local"), "mongo.local"));
-    assert!(believes(&name("localhost"), "db.localhost"));
-    assert!(believes(&name("mongo.local"), "db.mongo.local"));
+fn hosts_of_a_short_srv_name_need_an_additional_label() {
+    // pitfall 46: with fewer than three labels, the whole name is the domain.
+    assert!(!accepts(&name("localhost"), "localhost"));
+    assert!(!accepts(&name("mongo.local"), "mongo.local"));
+    assert!(accepts(&name("localhost"), "db.localhost"));
+    assert!(accepts(&name("mongo.local"), "db.mongo.local"));
 }
 
 #[test]
-fn hosts_in_the_domain_are_believed_however_they_are_written() {
+fn srv_hosts_in_the_domain_are_accepted_in_any_spelling() {
     for host in ["db.mongodb.com", "DB.MongoDB.com.", "a.b.mongodb.com", "blogs.mongodb.com"] {
-        assert!(believes(&name("Blogs.mongodb.com."), host), "{host}");
+        assert!(accepts(&name("Blogs.mongodb.com."), host), "{host}");
     }
     let shown = name("blogs.mongodb.com").verify(&record("DB.mongodb.com.", 7, 0)).unwrap();
     assert_eq!(shown.to_string(), "db.mongodb.com:7");
 }
 
 #[test]
-fn a_host_that_is_no_address_is_refused() {
+fn srv_host_that_is_no_address_is_rejected() {
     let name = name("blogs.mongodb.com");
     for (host, port) in [("db.mongodb.com", 0), ("d b.mongodb.com", 1), ("a:1.mongodb.com", 1)] {
         let error = name.verify(&record(host, port, 0)).unwrap_err();
@@ -65,17 +65,17 @@ fn a_host_that_is_no_address_is_refused() {
 }
 
 #[test]
-fn an_allowed_suffix_replaces_the_domain_but_cannot_be_everybodys() {
+fn srv_allowed_hosts_suffix_replaces_the_domain() {
     let name = |suffix| SrvName::new("a.example.com", None, Some(suffix));
     for suffix in [".other.net", "other.net", "OTHER.net."] {
         let name = name(suffix).unwrap();
-        assert!(believes(&name, "db.other.net") && !believes(&name, "db.example.com"));
-        assert!(!believes(&name, "db.another.net") && !believes(&name, "other.net"));
+        assert!(accepts(&name, "db.other.net") && !accepts(&name, "db.example.com"));
+        assert!(!accepts(&name, "db.another.net") && !accepts(&name, "other.net"));
     }
     for suffix in ["", ".", "..", "com", ".COM", "a..b", "a b.c", "a/b.c"] {
         assert_eq!(name(suffix).unwrap_err(), SrvError::InvalidSuffix, "{suffix}");
     }
-    assert!(believes(&name("localhost").unwrap(), "db.localhost"));
+    assert!(accepts(&name("localhost").unwrap(), "db.localhost"));
 }
 
 #[test]
@@ -91,30 +91,30 @@ fn service_names_follow_the_standard() {
 }
 
 #[test]
-fn the_strings_of_a_txt_record_are_one() {
+fn txt_record_strings_are_concatenated() {
     let strings = ["replicaS", "et=r", "s"].map(|text| text.as_bytes().to_vec()).to_vec();
     let answer = SrvAnswer { hosts: Vec::new(), txt: vec![TxtRecord { strings }] };
     assert_eq!(answer.txt_options().unwrap(), [("replicaset".to_owned(), "rs".to_owned())]);
 }
 
 #[test]
-fn the_limit_is_kept_and_every_host_can_be_chosen() {
+fn srv_max_hosts_selects_random_hosts() {
     let hosts = || vec!['a', 'b', 'c', 'd'];
-    assert_eq!(choose(hosts(), 0, |_| 0), hosts());
-    assert_eq!(choose(hosts(), 4, |_| panic!("nothing to choose")), hosts());
+    assert_eq!(limit_hosts(hosts(), 0, |_| 0), hosts());
+    assert_eq!(limit_hosts(hosts(), 4, |_| panic!("nothing to limit_hosts")), hosts());
     let mut chosen = BTreeSet::new();
     for first in 0..4 {
         for second in 0..3 {
             let mut numbers = [first, second].into_iter();
-            let pair = choose(hosts(), 2, |_| numbers.next().unwrap());
+            let pair = limit_hosts(hosts(), 2, |_| numbers.next().unwrap());
             assert_eq!(pair.len(), 2);
             assert_ne!(pair[0], pair[1]);
             chosen.insert((pair[0], pair[1]));
         }
     }
     assert_eq!(chosen.len(), 12);
-    // A number that is out of range does no harm.
-    assert_eq!(choose(hosts(), 2, |_| usize::MAX / 2).len(), 2);
+    // A number out of range has no effect.
+    assert_eq!(limit_hosts(hosts(), 2, |_| usize::MAX / 2).len(), 2);
 }
 
 fn records(hosts: &[&str], ttl: u64) -> Vec<SrvRecord> {
@@ -122,29 +122,29 @@ fn records(hosts: &[&str], ttl: u64) -> Vec<SrvRecord> {
 }
 
 #[test]
-fn a_later_answer_is_good_for_its_shortest_ttl() {
+fn srv_poll_uses_the_lowest_ttl() {
     let mut answer = records(&["a"], 500);
     answer.extend(records(&["b"], 90));
-    let renewal = name("srv.example.com").renew(&answer, |_| 0);
-    assert_eq!(renewal.lowest_ttl, Some(Duration::from_secs(90)));
-    assert_eq!(renewal.hosts.len(), 2);
+    let poll = name("srv.example.com").verify_poll(&answer, |_| 0);
+    assert_eq!(poll.lowest_ttl, Some(Duration::from_secs(90)));
+    assert_eq!(poll.hosts.len(), 2);
 }
 
 #[test]
-fn a_later_answer_without_believable_hosts_changes_nothing() {
+fn srv_poll_without_valid_hosts_is_ignored() {
     for answer in [Vec::new(), vec![record("db.evil.com", 1, 300)]] {
-        let renewal = name("srv.example.com").renew(&answer, |_| 0);
-        assert!(renewal.hosts.is_empty() && renewal.lowest_ttl.is_none());
-        assert!(!renewal.warnings.is_empty());
+        let poll = name("srv.example.com").verify_poll(&answer, |_| 0);
+        assert!(poll.hosts.is_empty() && poll.lowest_ttl.is_none());
+        assert!(!poll.warnings.is_empty());
     }
 }
 
 #[test]
-fn a_host_outside_of_the_domain_spoils_no_other_in_a_later_answer() {
+fn srv_poll_skips_hosts_outside_the_domain() {
     // pitfall 46
     let mut answer = records(&["a"], 300);
     answer.push(record("db.evil.com", 1, 300));
-    let renewal = name("srv.example.com").renew(&answer, |_| 0);
-    assert_eq!(renewal.hosts, [ServerAddress::parse("a.example.com:1").unwrap()]);
-    assert_eq!(renewal.warnings.len(), 1);
+    let poll = name("srv.example.com").verify_poll(&answer, |_| 0);
+    assert_eq!(poll.hosts, [ServerAddress::parse("a.example.com:1").unwrap()]);
+    assert_eq!(poll.warnings.len(), 1);
 }

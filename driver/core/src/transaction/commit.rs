@@ -1,22 +1,21 @@
-//! How durable a commit must be that is sent again.
+//! Write concern of `commitTransaction`.
 
 use std::time::Duration;
 
 use crate::concern::{Acknowledgment, WriteConcern};
 
-/// How long a server waits for a majority if nobody says otherwise, so that it does not wait for
-/// ever.
+/// Default `wtimeout` of a repeated commit, so that the server does not wait forever.
 const MAJORITY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The write concern of a commit: that of the transaction, and if it is sent `again`, a majority
-/// whatever else it asks for.
+/// Returns the write concern of a commit: the transaction's own, and `w: "majority"` for a repeated
+/// commit (`repeated`).
 ///
-/// A second commit that met a new primary without the first could be told that there is no such
-/// transaction, and the application would run it a second time; then the first primary returns with
-/// both. A majority cannot be told so.
-pub fn commit_write_concern(own: Option<&WriteConcern>, again: bool) -> Option<WriteConcern> {
+/// A repeated commit can reach a new primary that has no record of the first one. The new primary
+/// would report that there is no such transaction, and the application would run it again. The
+/// first primary could then return with both. A majority cannot lose the record.
+pub fn commit_write_concern(own: Option<&WriteConcern>, repeated: bool) -> Option<WriteConcern> {
     let own = own.filter(|concern| !concern.is_empty()).cloned();
-    if !again {
+    if !repeated {
         return own;
     }
     let mut concern = own.unwrap_or_default();

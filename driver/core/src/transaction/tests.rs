@@ -1,7 +1,7 @@
 //! The tables of transactions, row by row.
 
-mod convenience;
 mod failures;
+mod with_transaction;
 
 use bson::rawdoc;
 
@@ -10,90 +10,97 @@ use crate::read_preference::ReadPreference;
 
 fn started(number: i64) -> Transaction {
     let mut transaction = Transaction::default();
-    transaction.start(Settings::default(), || Some(number)).unwrap();
+    transaction.start(TransactionSettings::default(), || Some(number)).unwrap();
     transaction
 }
 
 fn in_progress() -> Transaction {
     let mut transaction = started(1);
-    let part = transaction.begin_operation(1).unwrap();
-    transaction.sending(part, 1).unwrap();
+    let position = transaction.begin_operation(1).unwrap();
+    transaction.begin_send(position, 1).unwrap();
     transaction
 }
 
 fn committed() -> Transaction {
     let mut transaction = in_progress();
-    assert_eq!(transaction.commit(), Ok(End::Send));
+    assert_eq!(transaction.commit(), Ok(TransactionEnd::Send));
     transaction
 }
 
 fn committed_empty() -> Transaction {
     let mut transaction = started(1);
-    assert_eq!(transaction.commit(), Ok(End::Nothing));
+    assert_eq!(transaction.commit(), Ok(TransactionEnd::Nothing));
     transaction
 }
 
 fn aborted() -> Transaction {
     let mut transaction = in_progress();
-    assert_eq!(transaction.abort(), Ok(End::Send));
+    assert_eq!(transaction.abort(), Ok(TransactionEnd::Send));
     transaction
 }
 
-/// Every state, as its table names it.
-fn all() -> [(State, Transaction); 6] {
+/// One transaction in every state.
+fn all() -> [(TransactionState, Transaction); 6] {
     [
-        (State::None, Transaction::default()),
-        (State::Starting, started(1)),
-        (State::InProgress, in_progress()),
-        (State::Committed { empty: true }, committed_empty()),
-        (State::Committed { empty: false }, committed()),
-        (State::Aborted, aborted()),
+        (TransactionState::None, Transaction::default()),
+        (TransactionState::Starting, started(1)),
+        (TransactionState::InProgress, in_progress()),
+        (TransactionState::Committed { empty: true }, committed_empty()),
+        (TransactionState::Committed { empty: false }, committed()),
+        (TransactionState::Aborted, aborted()),
     ]
 }
 
 #[test]
-fn every_state_is_reached_by_its_calls() {
+fn every_transaction_state_is_reached_by_its_calls() {
     for (state, transaction) in all() {
         assert_eq!(transaction.state(), state);
-        let active = matches!(state, State::Starting | State::InProgress);
+        let active = matches!(state, TransactionState::Starting | TransactionState::InProgress);
         assert_eq!(transaction.is_active(), active, "{state:?}");
     }
 }
 
 #[test]
-fn one_is_started_unless_one_is_under_way() {
+fn start_fails_while_a_transaction_is_active() {
     for (state, mut transaction) in all() {
         let mut asked = false;
-        let result = transaction.start(Settings::default(), || {
+        let result = transaction.start(TransactionSettings::default(), || {
             asked = true;
             Some(9)
         });
         match state {
-            State::Starting | State::InProgress => {
-                assert_eq!(result, Err(Misuse::AlreadyInProgress));
-                assert!(!asked, "a refused start costs no number");
+            TransactionState::Starting | TransactionState::InProgress => {
+                assert_eq!(result, Err(TransactionError::AlreadyInProgress));
+                assert!(!asked, "a command_error start costs no number");
                 assert_eq!((transaction.state(), transaction.number()), (state, 1));
             }
-            State::None | State::Committed { .. } | State::Aborted => {
+            TransactionState::None
+            | TransactionState::Committed { .. }
+            | TransactionState::Aborted => {
                 assert_eq!(result, Ok(()));
-                assert_eq!((transaction.state(), transaction.number()), (State::Starting, 9));
+                assert_eq!(
+                    (transaction.state(), transaction.number()),
+                    (TransactionState::Starting, 9)
+                );
             }
         }
     }
 }
 
 #[test]
-fn a_commit_is_sent_if_there_is_something_to_commit() {
+fn commit_is_sent_unless_the_transaction_is_empty() {
     for (state, mut transaction) in all() {
         let (result, after) = match state {
-            State::None => (Err(Misuse::NotStarted), State::None),
-            State::Starting | State::Committed { empty: true } => {
-                (Ok(End::Nothing), State::Committed { empty: true })
+            TransactionState::None => (Err(TransactionError::NotStarted), TransactionState::None),
+            TransactionState::Starting | TransactionState::Committed { empty: true } => {
+                (Ok(TransactionEnd::Nothing), TransactionState::Committed { empty: true })
             }
-            State::InProgress | State::Committed { empty: false } => {
-                (Ok(End::Send), State::Committed { empty: false })
+            TransactionState::InProgress | TransactionState::Committed { empty: false } => {
+                (Ok(TransactionEnd::Send), TransactionState::Committed { empty: false })
             }
-            State::Aborted => (Err(Misuse::CommitAfterAbort), State::Aborted),
+            TransactionState::Aborted => {
+                (Err(TransactionError::CommitAfterAbort), TransactionState::Aborted)
+            }
         };
         assert_eq!(transaction.commit(), result, "{state:?}");
         assert_eq!(transaction.state(), after, "{state:?}");
@@ -101,14 +108,16 @@ fn a_commit_is_sent_if_there_is_something_to_commit() {
 }
 
 #[test]
-fn an_abort_is_sent_if_there_is_something_to_abort() {
+fn abort_is_sent_unless_the_transaction_is_empty() {
     for (state, mut transaction) in all() {
         let (result, after) = match state {
-            State::None => (Err(Misuse::NotStarted), State::None),
-            State::Starting => (Ok(End::Nothing), State::Aborted),
-            State::InProgress => (Ok(End::Send), State::Aborted),
-            State::Committed { .. } => (Err(Misuse::AbortAfterCommit), state),
-            State::Aborted => (Err(Misuse::AbortTwice), State::Aborted),
+            TransactionState::None => (Err(TransactionError::NotStarted), TransactionState::None),
+            TransactionState::Starting => (Ok(TransactionEnd::Nothing), TransactionState::Aborted),
+            TransactionState::InProgress => (Ok(TransactionEnd::Send), TransactionState::Aborted),
+            TransactionState::Committed { .. } => (Err(TransactionError::AbortAfterCommit), state),
+            TransactionState::Aborted => {
+                (Err(TransactionError::AbortTwice), TransactionState::Aborted)
+            }
         };
         assert_eq!(transaction.abort(), result, "{state:?}");
         assert_eq!(transaction.state(), after, "{state:?}");
@@ -116,78 +125,92 @@ fn an_abort_is_sent_if_there_is_something_to_abort() {
 }
 
 #[test]
-fn an_operation_built_in_a_transaction_is_sent_only_while_that_is_active() {
+fn operation_is_sent_only_while_its_transaction_is_active() {
     for (state, mut transaction) in all() {
-        let (part, after) = match state {
-            State::None | State::Committed { .. } | State::Aborted => (None, state),
-            State::Starting => (Some(Part::First), State::InProgress),
-            State::InProgress => (Some(Part::Later), State::InProgress),
+        let (position, after) = match state {
+            TransactionState::None
+            | TransactionState::Committed { .. }
+            | TransactionState::Aborted => (None, state),
+            TransactionState::Starting => {
+                (Some(TransactionPosition::First), TransactionState::InProgress)
+            }
+            TransactionState::InProgress => {
+                (Some(TransactionPosition::Later), TransactionState::InProgress)
+            }
         };
         let number = transaction.number();
-        assert_eq!(transaction.begin_operation(number), part.ok_or(Misuse::Ended), "{state:?}");
-        for sent in [Part::First, Part::Later] {
+        assert_eq!(
+            transaction.begin_operation(number),
+            position.ok_or(TransactionError::Ended),
+            "{state:?}"
+        );
+        for sent in [TransactionPosition::First, TransactionPosition::Later] {
             let mut transaction = transaction.clone();
-            let allowed = part.map(|_| ()).ok_or(Misuse::Ended);
-            assert_eq!(transaction.sending(sent, number), allowed, "{state:?}");
+            let allowed = position.map(|_| ()).ok_or(TransactionError::Ended);
+            assert_eq!(transaction.begin_send(sent, number), allowed, "{state:?}");
         }
-        if let Some(part) = part {
-            transaction.sending(part, number).unwrap();
+        if let Some(position) = position {
+            transaction.begin_send(position, number).unwrap();
         }
         assert_eq!(transaction.state(), after, "{state:?}");
     }
 }
 
 #[test]
-fn an_abandoned_transaction_is_aborted_and_may_be_aborted_once_more() {
+fn abandoned_transaction_is_aborted_and_accepts_one_abort() {
     for (state, mut transaction) in all() {
         let (end, after) = match state {
-            State::None | State::Committed { empty: true } => (End::Nothing, state),
-            State::Starting => (End::Nothing, State::Aborted),
-            // The commit or the abort was not sent.
-            State::InProgress | State::Committed { empty: false } | State::Aborted => {
-                (End::Send, State::Aborted)
+            TransactionState::None | TransactionState::Committed { empty: true } => {
+                (TransactionEnd::Nothing, state)
             }
+            TransactionState::Starting => (TransactionEnd::Nothing, TransactionState::Aborted),
+            // The commit or abort was not sent.
+            TransactionState::InProgress
+            | TransactionState::Committed { empty: false }
+            | TransactionState::Aborted => (TransactionEnd::Send, TransactionState::Aborted),
         };
         assert_eq!(transaction.abandon(), end, "{state:?}");
         assert_eq!(transaction.state(), after, "{state:?}");
-        if matches!(state, State::Starting | State::InProgress) {
-            assert_eq!(transaction.commit(), Err(Misuse::CommitAfterAbort));
-            assert_eq!(transaction.abort(), Ok(End::Nothing));
-            assert_eq!(transaction.abort(), Err(Misuse::AbortTwice));
+        if matches!(state, TransactionState::Starting | TransactionState::InProgress) {
+            assert_eq!(transaction.commit(), Err(TransactionError::CommitAfterAbort));
+            assert_eq!(transaction.abort(), Ok(TransactionEnd::Nothing));
+            assert_eq!(transaction.abort(), Err(TransactionError::AbortTwice));
         }
     }
 }
 
 #[test]
-fn a_transaction_whose_commit_was_never_sent_is_aborted_when_it_is_abandoned() {
+fn abandoned_transaction_with_an_unsent_commit_is_aborted() {
     let mut transaction = in_progress();
-    assert_eq!(transaction.commit(), Ok(End::Send));
-    assert_eq!(transaction.abandon(), End::Send);
-    assert_eq!(transaction.state(), State::Aborted);
+    assert_eq!(transaction.commit(), Ok(TransactionEnd::Send));
+    assert_eq!(transaction.abandon(), TransactionEnd::Send);
+    assert_eq!(transaction.state(), TransactionState::Aborted);
     let mut transaction = in_progress();
-    assert_eq!(transaction.commit(), Ok(End::Send));
-    transaction.sending(Part::Commit, 1).unwrap();
-    assert_eq!(transaction.abandon(), End::Nothing, "it may be committed");
+    assert_eq!(transaction.commit(), Ok(TransactionEnd::Send));
+    transaction.begin_send(TransactionPosition::Commit, 1).unwrap();
+    assert_eq!(transaction.abandon(), TransactionEnd::Nothing, "it may be committed");
     let mut transaction = aborted();
-    transaction.sending(Part::Abort, 1).unwrap();
-    assert_eq!(transaction.abandon(), End::Nothing, "the abort was sent");
+    transaction.begin_send(TransactionPosition::Abort, 1).unwrap();
+    assert_eq!(transaction.abandon(), TransactionEnd::Nothing, "the abort was sent");
 }
 
 #[test]
-fn an_operation_of_an_earlier_transaction_does_not_join_the_next() {
+fn operation_of_an_earlier_transaction_is_rejected() {
     let mut transaction = aborted();
-    transaction.start(Settings::default(), || Some(2)).unwrap();
-    assert_eq!(transaction.begin_operation(1), Err(Misuse::Ended));
-    assert_eq!(transaction.sending(Part::Later, 1), Err(Misuse::Ended));
-    assert_eq!(transaction.state(), State::Starting);
+    transaction.start(TransactionSettings::default(), || Some(2)).unwrap();
+    assert_eq!(transaction.begin_operation(1), Err(TransactionError::Ended));
+    assert_eq!(transaction.begin_send(TransactionPosition::Later, 1), Err(TransactionError::Ended));
+    assert_eq!(transaction.state(), TransactionState::Starting);
 }
 
 #[test]
-fn an_operation_outside_resets_only_a_transaction_that_has_ended() {
+fn outside_operation_resets_only_an_ended_transaction() {
     for (state, mut transaction) in all() {
         let (reset, after) = match state {
-            State::None | State::Committed { .. } | State::Aborted => (true, State::None),
-            State::Starting | State::InProgress => (false, state),
+            TransactionState::None
+            | TransactionState::Committed { .. }
+            | TransactionState::Aborted => (true, TransactionState::None),
+            TransactionState::Starting | TransactionState::InProgress => (false, state),
         };
         assert_eq!(transaction.begin_outside(), reset, "{state:?}");
         assert_eq!(transaction.state(), after, "{state:?}");
@@ -195,38 +218,47 @@ fn an_operation_outside_resets_only_a_transaction_that_has_ended() {
 }
 
 #[test]
-fn an_operation_that_is_not_sent_leaves_the_next_to_start_it() {
+fn unsent_operation_does_not_start_the_transaction() {
     let mut transaction = started(1);
-    assert_eq!(transaction.begin_operation(1), Ok(Part::First));
-    assert_eq!(transaction.begin_operation(1), Ok(Part::First));
-    assert_eq!(transaction.abort(), Ok(End::Nothing));
+    assert_eq!(transaction.begin_operation(1), Ok(TransactionPosition::First));
+    assert_eq!(transaction.begin_operation(1), Ok(TransactionPosition::First));
+    assert_eq!(transaction.abort(), Ok(TransactionEnd::Nothing));
 }
 
 #[test]
-fn a_first_operation_that_is_sent_again_is_still_the_first() {
+fn retried_first_operation_is_still_the_first() {
     let mut transaction = started(1);
-    let part = transaction.begin_operation(1).unwrap();
-    transaction.sending(part, 1).unwrap();
-    transaction.sending(part, 1).unwrap();
-    assert_eq!((part, transaction.state()), (Part::First, State::InProgress));
+    let position = transaction.begin_operation(1).unwrap();
+    transaction.begin_send(position, 1).unwrap();
+    transaction.begin_send(position, 1).unwrap();
+    assert_eq!(
+        (position, transaction.state()),
+        (TransactionPosition::First, TransactionState::InProgress)
+    );
 }
 
 #[test]
-fn without_a_number_or_an_answer_there_is_no_transaction() {
+fn start_fails_without_a_txn_number_or_with_an_unacknowledged_write_concern() {
     let mut transaction = Transaction::default();
-    let start = transaction.start(Settings::default(), || None);
-    assert_eq!(start, Err(Misuse::NoNumberLeft));
+    let start = transaction.start(TransactionSettings::default(), || None);
+    assert_eq!(start, Err(TransactionError::NoNumberLeft));
     let write_concern = Some(WriteConcern::nodes(0));
-    let unheard = Settings { write_concern, ..Settings::default() };
-    assert_eq!(transaction.start(unheard, || Some(1)), Err(Misuse::Unacknowledged));
-    assert_eq!(transaction.state(), State::None);
+    let unacknowledged = TransactionSettings { write_concern, ..TransactionSettings::default() };
+    assert_eq!(
+        transaction.start(unacknowledged, || Some(1)),
+        Err(TransactionError::Unacknowledged)
+    );
+    assert_eq!(transaction.state(), TransactionState::None);
 }
 
 #[test]
-fn the_nearest_setting_counts() {
+fn own_transaction_settings_take_precedence() {
     let primary = SelectionCriteria::from(ReadPreference::Primary);
-    let own = Settings { read_concern: Some(ReadConcern::snapshot()), ..Settings::default() };
-    let others = Settings {
+    let own = TransactionSettings {
+        read_concern: Some(ReadConcern::snapshot()),
+        ..TransactionSettings::default()
+    };
+    let others = TransactionSettings {
         read_concern: Some(ReadConcern::local()),
         write_concern: Some(WriteConcern::majority()),
         criteria: Some(primary.clone()),
@@ -234,22 +266,22 @@ fn the_nearest_setting_counts() {
     };
     let both = own.or(others.clone());
     assert_eq!(both.read_concern, Some(ReadConcern::snapshot()));
-    assert_eq!(Settings { read_concern: Some(ReadConcern::local()), ..both }, others);
+    assert_eq!(TransactionSettings { read_concern: Some(ReadConcern::local()), ..both }, others);
 }
 
 #[test]
-fn the_latest_recovery_token_is_kept_until_the_transaction_is_over() {
+fn latest_recovery_token_is_kept_until_the_transaction_ends() {
     let mut transaction = in_progress();
-    transaction.see_recovery_token(1, rawdoc! { "shard": 1 });
-    transaction.see_recovery_token(1, rawdoc! { "shard": 2 });
-    assert_eq!(transaction.commit(), Ok(End::Send));
+    transaction.set_recovery_token(1, rawdoc! { "shard": 1 });
+    transaction.set_recovery_token(1, rawdoc! { "shard": 2 });
+    assert_eq!(transaction.commit(), Ok(TransactionEnd::Send));
     assert_eq!(transaction.recovery_token(), Some(&rawdoc! { "shard": 2 }));
-    transaction.start(Settings::default(), || Some(2)).unwrap();
+    transaction.start(TransactionSettings::default(), || Some(2)).unwrap();
     assert_eq!(transaction.recovery_token(), None, "a new transaction has none");
-    transaction.see_recovery_token(2, rawdoc! { "shard": 3 });
+    transaction.set_recovery_token(2, rawdoc! { "shard": 3 });
     assert_eq!(transaction.recovery_token(), None, "nothing of it has been sent");
-    transaction.sending(Part::First, 2).unwrap();
-    transaction.see_recovery_token(1, rawdoc! { "shard": 4 });
+    transaction.begin_send(TransactionPosition::First, 2).unwrap();
+    transaction.set_recovery_token(1, rawdoc! { "shard": 4 });
     assert_eq!(transaction.recovery_token(), None, "a late reply to an earlier transaction");
     let mut over = committed();
     assert!(over.begin_outside());
@@ -257,7 +289,7 @@ fn the_latest_recovery_token_is_kept_until_the_transaction_is_over() {
 }
 
 #[test]
-fn a_commit_that_is_sent_again_asks_for_a_majority() {
+fn repeated_commit_has_majority_write_concern() {
     let ten_seconds = Some(Duration::from_secs(10));
     let own = WriteConcern::nodes(1).with_journal(true);
     let majority = |w_timeout, journal| {
@@ -276,37 +308,38 @@ fn a_commit_that_is_sent_again_asks_for_a_majority() {
 }
 
 #[test]
-fn a_commit_counts_as_tried_unless_the_server_was_too_busy_to_look() {
-    let overloaded: Labels = ["SystemOverloadedError", "RetryableError"].iter().collect();
+fn commit_counts_as_attempted_unless_rejected_by_overload() {
+    let overloaded: ErrorLabels = ["SystemOverloadedError", "RetryableError"].iter().collect();
     let mut transaction = committed();
     transaction.begin_commit_attempt();
     assert_eq!(transaction.commit_write_concern(), None);
-    transaction.end_attempt_failed(Part::Commit, overloaded);
+    transaction.end_attempt_failed(TransactionPosition::Commit, overloaded);
     transaction.begin_commit_attempt();
     assert_eq!(transaction.commit_write_concern(), None, "as if it had not been tried");
-    transaction.end_attempt_failed(Part::Commit, Labels::default());
+    transaction.end_attempt_failed(TransactionPosition::Commit, ErrorLabels::default());
     transaction.begin_commit_attempt();
     assert!(transaction.commit_write_concern().is_some());
-    transaction.end_attempt_failed(Part::Commit, overloaded);
+    transaction.end_attempt_failed(TransactionPosition::Commit, overloaded);
     transaction.begin_commit_attempt();
     assert!(transaction.commit_write_concern().is_some(), "an earlier one may be done");
-    // A label alone is not that server's word.
+    // The label `RetryableError` alone does not prove a rejection by an overloaded server.
     let mut transaction = committed();
     transaction.begin_commit_attempt();
-    transaction.end_attempt_failed(Part::Commit, ["RetryableError"].iter().collect());
+    transaction
+        .end_attempt_failed(TransactionPosition::Commit, ["RetryableError"].iter().collect());
     transaction.begin_commit_attempt();
     assert!(transaction.commit_write_concern().is_some());
 }
 
 #[test]
-fn a_commit_whose_future_is_dropped_may_be_done_and_is_asked_for_again_with_a_majority() {
+fn commit_after_a_dropped_commit_has_majority_write_concern() {
     use crate::retry::Outcome;
     let mut transaction = committed();
     assert_eq!(transaction.commits().outcome(), Outcome::NotSent);
     transaction.begin_commit_attempt();
-    transaction.sending(Part::Commit, 1).unwrap();
+    transaction.begin_send(TransactionPosition::Commit, 1).unwrap();
     assert_eq!(transaction.commits().outcome(), Outcome::MaybeApplied);
-    assert_eq!(transaction.commit(), Ok(End::Send));
+    assert_eq!(transaction.commit(), Ok(TransactionEnd::Send));
     transaction.begin_commit_attempt();
     assert!(transaction.commit_write_concern().is_some());
 }

@@ -4,7 +4,7 @@ mod run;
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_core::{description::ServerType, transaction::End};
+use steadfast_core::{description::ServerType, transaction::TransactionEnd};
 
 use crate::{
     ClientSession,
@@ -194,8 +194,8 @@ impl CommitTransaction<'_> {
         let client = self.session.client();
         let session = self.session.share(&client)?;
         match session.transaction(|transaction| transaction.commit())? {
-            End::Nothing => Ok(()),
-            End::Send => {
+            TransactionEnd::Nothing => Ok(()),
+            TransactionEnd::Send => {
                 let inherited = self.session.default_timeout();
                 let commit = transaction_end::commit().limited(self.timeout, inherited);
                 if self.timeout.is_some() {
@@ -239,9 +239,9 @@ impl AbortTransaction<'_> {
         let client = self.session.client();
         let session = self.session.share(&client)?;
         match session.transaction(|transaction| transaction.abort())? {
-            End::Nothing => drop(session.unpin()),
+            TransactionEnd::Nothing => drop(session.unpin()),
             // The transactions specification: drivers ignore errors of `abortTransaction`.
-            End::Send => {
+            TransactionEnd::Send => {
                 // The abort has its own deadline: it is sent even if that of the transaction has
                 // passed.
                 let of_transaction = session.transaction_deadline().map(Deadline::timeout);

@@ -5,7 +5,7 @@ use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 use bson::RawDocument;
 use steadfast_core::{
     description::{ServerDescription, ServerType},
-    selection::Target,
+    selection::SelectionTarget,
 };
 
 use crate::{
@@ -115,7 +115,8 @@ pub(super) async fn select(
 ) -> Result<(Selected, TimeSpent)> {
     let began = now();
     let until = client.executor().topology().patience(deadline, began);
-    let selected = client.executor().topology().select(Target::Write, &[], operation, until).await;
+    let selected =
+        client.executor().topology().select(SelectionTarget::Write, &[], operation, until).await;
     let selecting = now().saturating_duration_since(began);
     let spent = TimeSpent { selecting, ..TimeSpent::default() };
     match (selected, deadline) {

@@ -1,5 +1,7 @@
 //! Resumable errors of a `getMore`.
 
+use steadfast_core::retry::is_resumable as is_resumable_code;
+
 use crate::error::{Error, ErrorKind, RESUMABLE_CHANGE_STREAM_ERROR};
 
 /// First wire version whose servers label resumable errors: that of MongoDB 4.4.
@@ -9,14 +11,6 @@ const LABELS: i32 = 9;
 /// change stream.
 const CURSOR_NOT_FOUND: i32 = 43;
 
-/// Resumable codes of servers without labels: HostUnreachable, HostNotFound, StaleShardVersion,
-/// NetworkTimeout, ShutdownInProgress, FailedToSatisfyReadPreference, StaleEpoch,
-/// PrimarySteppedDown, RetryChangeStream, ExceededTimeLimit, SocketException, NotWritablePrimary,
-/// InterruptedAtShutdown, InterruptedDueToReplStateChange, StaleConfig, NotPrimaryNoSecondaryOk,
-/// NotPrimaryOrSecondary.
-const BEFORE_LABELS: [i32; 17] =
-    [6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
-
 /// Returns `true` if the error of a `getMore` is resumable: "Resumable Error" in the specification.
 pub(super) fn is_resumable(error: &Error) -> bool {
     match &*error.kind {
@@ -25,7 +19,7 @@ pub(super) fn is_resumable(error: &Error) -> bool {
                 || match error.wire_version() {
                     Some(LABELS..) => error.contains_label(RESUMABLE_CHANGE_STREAM_ERROR),
                     // Without a wire version, the error is that of a handshake.
-                    Some(_) | None => BEFORE_LABELS.contains(&error_reply.code),
+                    Some(_) | None => is_resumable_code(error_reply.code),
                 }
         }
         // Not server errors: another server, or a later attempt, may succeed.
@@ -61,6 +55,9 @@ mod tests {
 
     use super::*;
     use crate::{error::CommandError, operation::fixture::raw};
+
+    const BEFORE_LABELS: [i32; 17] =
+        [6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
 
     fn command_error(code: i32, labels: &[&str], wire_version: i32) -> Error {
         let labels: Vec<_> = labels.iter().map(|label| (*label).to_owned()).collect();

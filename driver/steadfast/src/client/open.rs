@@ -40,7 +40,7 @@ pub(super) fn topology(options: &ClientOptions) -> Result<Arc<Topology>> {
     })?;
     let heartbeat_frequency = options.heartbeat_freq.unwrap_or(DEFAULT_HEARTBEAT_FREQUENCY);
     let connect_timeout = options.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
-    let mut selection = selection::Settings::default();
+    let mut selection = selection::SelectionSettings::default();
     selection.heartbeat_frequency = heartbeat_frequency;
     if let Some(threshold) = options.local_threshold {
         selection.local_threshold = threshold;

@@ -6,7 +6,7 @@ use bson::{RawArrayBuf, RawDocumentBuf, raw::cstr};
 use steadfast_core::read_preference::ReadPreference;
 
 use super::Client;
-use crate::command::{Command, Kind, Target};
+use crate::command::{Command, CommandKind, Target};
 
 /// Time-out of `endSessions`.
 const END_SESSIONS_LIMIT: Duration = Duration::from_secs(1);
@@ -74,7 +74,8 @@ async fn end_sessions(client: &Client) {
         }
         let target = Target::Read(ReadPreference::primary_preferred(None).into());
         let admin = Arc::from("admin");
-        let command = Command::new(cstr!("endSessions"), array, &admin, target, Kind::Generic);
+        let command =
+            Command::new(cstr!("endSessions"), array, &admin, target, CommandKind::Generic);
         if client
             .executor()
             .carry_out(client.executor().begin_operation(), Box::new(command))

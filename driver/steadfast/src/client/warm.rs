@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use steadfast_core::{
     read_preference::ReadPreference,
-    selection::{SelectionCriteria, Target},
+    selection::{SelectionCriteria, SelectionTarget},
 };
 
 use super::Client;
@@ -49,7 +49,7 @@ impl WarmConnectionPool<'_> {
         let operation = trace::Operation { name: "warmConnectionPool", id: 0 };
         // An error is ignored: without a server there is no pool, and the first operation reports
         // the error.
-        if topology.select(Target::Read(&any), &[], operation, None).await.is_ok() {
+        if topology.select(SelectionTarget::Read(&any), &[], operation, None).await.is_ok() {
             for server in topology.servers() {
                 server.pool.filled(wanted).await;
             }

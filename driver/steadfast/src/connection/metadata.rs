@@ -77,8 +77,7 @@ impl Metadata {
             && length > MAX_APP_NAME_BYTES
         {
             return Err(Error::invalid_argument(format!(
-                "the application's name has {length} bytes; {MAX_APP_NAME_BYTES} are the most that \
-                 servers take"
+                "appName has {length} bytes; use at most {MAX_APP_NAME_BYTES}"
             )));
         }
         let facts = Facts { app_name, os, environment };
@@ -125,8 +124,7 @@ impl Wrapper {
         for text in [&wrapper.name, &wrapper.version, &wrapper.platform] {
             if text.contains(DELIMITER) {
                 return Err(Error::invalid_argument(format!(
-                    "driver info must not contain '{DELIMITER}', by which names are told apart: \
-                     \"{text}\""
+                    "driver info {text:?} contains the delimiter {DELIMITER:?}"
                 )));
             }
         }
@@ -163,8 +161,7 @@ impl Facts {
             return Ok(document);
         }
         Err(Error::invalid_argument(format!(
-            "the names and versions in the driver info are too long: what a client tells of itself \
-             must not exceed {MAX_BYTES} bytes"
+            "driver info is too long; the client metadata must not exceed {MAX_BYTES} bytes"
         )))
     }
 

@@ -3,7 +3,7 @@
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, raw::CString};
 use steadfast_core::{read_preference::ReadPreference, server_api::ServerApi};
 use steadfast_wire::{
-    Compressor, Elements, MessageWriter, MsgFlags, WireError, compress, may_compress,
+    Compressor, ElementWriter, MessageWriter, MsgFlags, WireError, compress, may_compress,
 };
 
 use crate::{
@@ -209,7 +209,7 @@ trait FieldSink {
     fn document(&mut self, key: &str, value: &RawDocument) -> std::result::Result<(), Self::Error>;
 }
 
-impl FieldSink for Elements<'_> {
+impl FieldSink for ElementWriter<'_> {
     type Error = WireError;
 
     fn str(&mut self, key: &str, value: &str) -> std::result::Result<(), WireError> {

@@ -30,7 +30,7 @@ impl<'de> Members<'de> {
     #[inline]
     fn step(&mut self) -> Result<Option<Field<'de>>, Fault> {
         self.current = self.fields.next();
-        if self.current.is_none() && !self.fields.is_done() {
+        if self.current.is_none() && !self.fields.reached_end() {
             return Err(Fault::malformed());
         }
         Ok(self.current)

@@ -110,10 +110,13 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::{io, time::Duration};
 
     use super::*;
-    use crate::error::{InsertManyError, TRANSIENT_TRANSACTION_ERROR};
+    use crate::error::{
+        CommandError, InsertManyError, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
+        TRANSIENT_TRANSACTION_ERROR, TimeSpent, Timeout,
+    };
 
     fn lost_reply() -> Error {
         Error::from(io::Error::from(io::ErrorKind::ConnectionReset))
@@ -144,6 +147,36 @@ mod tests {
         assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR));
         assert_eq!(error.server_address().unwrap().to_string(), "db1:27017");
         assert!(std::error::Error::source(&error).is_some());
+    }
+
+    fn server_error(code: i32, label: Option<&str>) -> Error {
+        let reply = bson::rawdoc! { "ok": 0, "code": code, "errmsg": "no" };
+        let mut error = CommandError::from_reply(&reply).unwrap();
+        label.into_iter().for_each(|label| error.add_label(label));
+        error
+    }
+
+    #[test]
+    fn retryable_errors_are_transient_and_not_all_transient_errors_are_retryable() {
+        let timeout = Timeout { timeout: Duration::from_millis(5), spent: TimeSpent::default() };
+        let timeout = Error::wrapping(ErrorKind::Timeout(timeout), server_error(2, None));
+        for (error, is_retryable, is_transient) in [
+            (lost_reply(), true, true),
+            (server_error(10107, None), true, true),
+            (server_error(112, Some(RETRYABLE_WRITE_ERROR)), true, true),
+            (server_error(462, Some(SYSTEM_OVERLOADED_ERROR)), false, true),
+            (timeout, false, true),
+            (no_server(), false, true),
+            (server_error(64, None), false, true),
+            (server_error(134, None), false, true),
+            (server_error(13, None), false, false),
+            (server_error(11000, None), false, false),
+            (Error::authentication("no"), false, false),
+            (Error::invalid_argument("no"), false, false),
+        ] {
+            assert_eq!(error.is_retryable(), is_retryable, "{error}");
+            assert_eq!(error.is_transient(), is_transient, "{error}");
+        }
     }
 
     #[test]

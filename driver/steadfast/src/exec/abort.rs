@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use steadfast_core::transaction::{End, Transaction};
+use steadfast_core::transaction::{Transaction, TransactionEnd};
 
 use super::{Executor, transaction_end};
 use crate::session::{ABORT_WAIT, Session};
@@ -26,7 +26,7 @@ impl Executor {
 
     fn abort_if(
         &self,
-        end: impl FnOnce(&mut Transaction) -> End,
+        end: impl FnOnce(&mut Transaction) -> TransactionEnd,
         session: &Arc<Session>,
         timeout: Option<Duration>,
     ) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bson::{RawBsonRef, RawDocument};
 use steadfast_core::{
     address::ServerAddress,
-    retry::{Cause, Failure, GiveUp, Labels, Phase, Raise},
+    retry::{AttemptFailure, AttemptPhase, ErrorLabels, FailureCause, GiveUp, RaisedError},
 };
 
 use crate::{
@@ -117,7 +117,9 @@ impl Attempts {
     pub(super) fn raise(self, give_up: GiveUp, selection: Option<Error>) -> Result<Reply> {
         let history = History { outcome: give_up.outcome, attempts: self.records };
         let ending = match (give_up.raise, self.raised) {
-            (Raise::Attempt(index), Some((raised, ending))) if index == raised => Some(ending),
+            (RaisedError::Attempt(index), Some((raised, ending))) if index == raised => {
+                Some(ending)
+            }
             _ => None,
         };
         match ending {
@@ -158,26 +160,28 @@ fn reworded(mut error: Error, message: Option<&'static str>) -> Error {
 }
 
 /// What an error tells the retry machine.
-pub(super) fn failure(error: &Error, phase: Phase) -> Failure<'_> {
+pub(super) fn failure(error: &Error, phase: AttemptPhase) -> AttemptFailure<'_> {
     let cause = match &*error.kind {
         ErrorKind::Io(_) => network_cause(error.network_failure(), phase),
-        ErrorKind::ConnectionPoolCleared { .. } => Cause::PoolCleared,
+        ErrorKind::ConnectionPoolCleared { .. } => FailureCause::PoolCleared,
         ErrorKind::Command(refused) => {
-            Cause::Refused { code: refused.code, message: &refused.message }
+            FailureCause::CommandError { code: refused.code, message: &refused.message }
         }
-        ErrorKind::InvalidResponse { .. } => Cause::UnreadableReply,
-        _ => Cause::Driver,
+        ErrorKind::InvalidResponse { .. } => FailureCause::MalformedReply,
+        _ => FailureCause::Driver,
     };
     let base_backoff = error.server_response().and_then(|reply| base_backoff(reply));
-    Failure { phase, cause, labels: error.labels().iter().collect(), base_backoff }
+    AttemptFailure { phase, cause, labels: error.labels().iter().collect(), base_backoff }
 }
 
-fn network_cause(failure: Option<NetworkFailure>, phase: Phase) -> Cause<'static> {
+fn network_cause(failure: Option<NetworkFailure>, phase: AttemptPhase) -> FailureCause<'static> {
     match failure {
-        Some(failure) if failure.is_wait() && phase == Phase::BeforeSending => Cause::Driver,
-        Some(failure) => Cause::Network { ended_by_us: failure.may_execute_later() },
+        Some(failure) if failure.is_wait() && phase == AttemptPhase::BeforeSend => {
+            FailureCause::Driver
+        }
+        Some(failure) => FailureCause::Network { aborted_by_client: failure.may_execute_later() },
         // Not of a connection. This promises less.
-        None => Cause::Network { ended_by_us: true },
+        None => FailureCause::Network { aborted_by_client: true },
     }
 }
 
@@ -202,7 +206,7 @@ pub(super) struct Blemish {
     errors: usize,
     any_applied: bool,
     write_concern: Option<i32>,
-    labels: Labels,
+    labels: ErrorLabels,
 }
 
 impl Blemish {
@@ -242,12 +246,12 @@ impl Blemish {
     }
 
     /// What it tells the retry machine.
-    pub(super) fn failure(&self) -> Failure<'_> {
+    pub(super) fn failure(&self) -> AttemptFailure<'_> {
         let cause = match self.write_concern {
-            Some(code) if self.errors == 0 => Cause::WriteConcern { code },
-            _ => Cause::WriteErrors { codes: &self.codes, any_applied: self.any_applied },
+            Some(code) if self.errors == 0 => FailureCause::WriteConcern { code },
+            _ => FailureCause::WriteErrors { codes: &self.codes, any_applied: self.any_applied },
         };
-        Failure { phase: Phase::Sending, cause, labels: self.labels, base_backoff: None }
+        AttemptFailure { phase: AttemptPhase::Sent, cause, labels: self.labels, base_backoff: None }
     }
 }
 

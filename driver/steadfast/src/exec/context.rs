@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bson::{RawDocument, RawDocumentBuf, raw::cstr};
 use bytes::Bytes;
-use steadfast_core::{cluster_time::ClusterTime, transaction::Part};
+use steadfast_core::{cluster_time::ClusterTime, transaction::TransactionPosition};
 use steadfast_wire::{field, fields};
 
 use crate::{
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, ErrorKind, Result, command_error::is_ok},
     exec::Executor,
     pool::PooledConnection,
@@ -33,7 +33,7 @@ impl Context {
         executor: &Executor,
         command: &Command,
         session: Option<&Session>,
-        part: Part,
+        part: TransactionPosition,
         connection: &PooledConnection,
     ) -> Result<Self> {
         let Some(session) = session else {
@@ -43,12 +43,14 @@ impl Context {
             });
         };
         let body = match part {
-            Part::Outside => read_concern(command, session, connection.hello.max_wire_version)?
+            TransactionPosition::Outside => {
+                read_concern(command, session, connection.hello.max_wire_version)?
+                    .map(|concern| with_read_concern(&command.body, concern))
+            }
+            TransactionPosition::First => first_read_concern(command, session)?
                 .map(|concern| with_read_concern(&command.body, concern)),
-            Part::First => first_read_concern(command, session)?
-                .map(|concern| with_read_concern(&command.body, concern)),
-            Part::Later => None,
-            Part::Commit | Part::Abort => {
+            TransactionPosition::Later => None,
+            TransactionPosition::Commit | TransactionPosition::Abort => {
                 Some(super::transaction_end::of_attempt(session, command, part)?)
             }
         };
@@ -107,7 +109,7 @@ fn takes_time(command: &Command) -> bool {
         "dropDatabase",
         "dropIndexes",
     ];
-    let listed = || WRITES.contains(&&*command.name) && command.kind != Kind::Generic;
+    let listed = || WRITES.contains(&&*command.name) && command.kind != CommandKind::Generic;
     command.takes_read_concern || listed()
 }
 
@@ -190,7 +192,7 @@ pub(super) fn hear(
                 if let (Some(session), Some(number)) = (session, transaction_number)
                     && let Some(token) = field.as_document()
                 {
-                    session.transaction(|it| it.see_recovery_token(number, token.to_owned()));
+                    session.transaction(|it| it.set_recovery_token(number, token.to_owned()));
                 }
             }
             b"atClusterTime" => {

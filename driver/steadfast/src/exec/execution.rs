@@ -11,10 +11,11 @@ use bytes::Bytes;
 use steadfast_core::{
     description::ServerDescription,
     retry::{
-        GiveUp, Kind, Labels, Next, Operation, Phase, Retry, ServerFacts, TransactionId, Verdict,
+        AttemptPhase, CommandFacts, CommandKind, ErrorLabels, GiveUp, NextStep, Retry,
+        RetryVerdict, ServerFacts, TxnNumber,
     },
     selection,
-    transaction::Part,
+    transaction::TransactionPosition,
 };
 
 use super::{
@@ -164,7 +165,7 @@ impl<'c> Execution<'c> {
         };
         let mut connection = match had {
             Ok(connection) => connection,
-            Err(error) => return self.failed(current, error, Phase::BeforeSending),
+            Err(error) => return self.failed(current, error, AttemptPhase::BeforeSend),
         };
         current.connection = Some(connection.id);
         self.transaction.pin(
@@ -189,11 +190,11 @@ impl<'c> Execution<'c> {
         }
         let operation = trace::Operation { name: &self.command.name, id: self.operation_id };
         let target = match home {
-            Some(home) => selection::Target::Server(&home.server.address),
+            Some(home) => selection::SelectionTarget::Server(&home.server.address),
             None => self.command.target.for_selection(),
         };
         let watch = self.stop_watch();
-        let avoided = self.retry.deprioritised();
+        let avoided = self.retry.deprioritized();
         let selected = self.executor.topology().select(target, avoided, operation, until).await;
         self.spent.selecting += elapsed(watch);
         selected
@@ -250,7 +251,7 @@ impl<'c> Execution<'c> {
         current.put_back(connection);
         match unsent {
             Unsent::TooLate(give_up) => self.give_up(give_up, None),
-            Unsent::Error(error) => self.failed(current, error, Phase::BeforeSending),
+            Unsent::Error(error) => self.failed(current, error, AttemptPhase::BeforeSend),
         }
     }
 
@@ -263,9 +264,9 @@ impl<'c> Execution<'c> {
     ) -> std::result::Result<(i32, Watch), Unsent> {
         let now = now();
         self.begin_session(connection, now)?;
-        match self.retry.begin_sending(now).map_err(Unsent::TooLate)? {
-            TransactionId::None | TransactionId::Same => {}
-            TransactionId::New => {
+        match self.retry.begin_send(now).map_err(Unsent::TooLate)? {
+            TxnNumber::Omit | TxnNumber::Reuse => {}
+            TxnNumber::Assign => {
                 let session = self.session.as_ref();
                 self.txn_number = session.map(|session| session.next_txn_number()).transpose()?;
             }
@@ -289,7 +290,7 @@ impl<'c> Execution<'c> {
             txn_number: self.txn_number,
             max_time,
             in_transaction: transaction.number().is_some(),
-            starts_transaction: transaction.part() == Part::First,
+            starts_transaction: transaction.part() == TransactionPosition::First,
             cluster_time: context.cluster_time.as_deref().map(|time| &**time.document()),
             server_api: executor.server_api(),
             acknowledged: command.acknowledged,
@@ -420,10 +421,10 @@ impl<'c> Execution<'c> {
         if !error.is_network_error() {
             current.put_back(connection);
         }
-        self.failed(current, error, Phase::Sending)
+        self.failed(current, error, AttemptPhase::Sent)
     }
 
-    fn failed(&mut self, current: Current<'_>, mut error: Error, phase: Phase) -> Ended {
+    fn failed(&mut self, current: Current<'_>, mut error: Error, phase: AttemptPhase) -> Ended {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
@@ -440,19 +441,19 @@ impl<'c> Execution<'c> {
     }
 
     /// Goes on as the retry machine decided after a failure with these labels.
-    fn conclude(&mut self, verdict: Verdict, labels: Labels) -> Ended {
+    fn conclude(&mut self, verdict: RetryVerdict, labels: ErrorLabels) -> Ended {
         let overloaded = labels.retryable || labels.system_overloaded;
         if overloaded {
             self.executor.counters().count_overload();
         }
         match verdict.next {
-            Next::Retry { wait } => {
+            NextStep::Retry { wait } => {
                 self.tell_of_retry(wait, overloaded);
                 Ended::Continue(wait)
             }
-            Next::GiveUp(give_up) => {
+            NextStep::GiveUp(give_up) => {
                 if overloaded {
-                    self.tell_of_giving_up(verdict.refused_by_budget);
+                    self.tell_of_giving_up(verdict.budget_exhausted);
                 }
                 self.give_up(give_up, None)
             }
@@ -511,8 +512,8 @@ impl<'c> Execution<'c> {
         });
     }
 
-    fn tell_of_giving_up(&self, refused_by_budget: bool) {
-        if refused_by_budget {
+    fn tell_of_giving_up(&self, budget_exhausted: bool) {
+        if budget_exhausted {
             self.executor.counters().count_refusal();
         }
         let failed_attempts = self.retry.failed_attempts();
@@ -520,7 +521,7 @@ impl<'c> Execution<'c> {
         trace::overload_given_up(
             self.trace(),
             failed_attempts,
-            refused_by_budget,
+            budget_exhausted,
             tokens_left,
             || self.attempts.latest(),
         );
@@ -531,7 +532,7 @@ impl<'c> Execution<'c> {
                 server: self.attempts.latest_server().cloned(),
                 failed_attempts,
                 reason: self.attempts.latest(),
-                refused_by_budget,
+                refused_by_budget: budget_exhausted,
                 tokens_left,
             })
         });
@@ -571,13 +572,13 @@ fn for_retrying(
     command: &Command,
     lent: Option<&Beside<'_>>,
     transaction: &TransactionContext,
-) -> Operation {
-    let mut operation = Operation::new(command.kind);
+) -> CommandFacts {
+    let mut operation = CommandFacts::new(command.kind);
     operation.in_transaction = transaction.number().is_some();
     operation.acknowledged = command.acknowledged;
     operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
     // What cannot be recognised may be of many documents (`update_many`), though it is one statement.
-    operation.one_document = command.kind == Kind::RecognisableWrite
+    operation.single_document = command.kind == CommandKind::RetryableWrite
         && beside(command, lent).is_none_or(|beside| beside.documents.is_single());
     operation
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use steadfast_core::{
     description::{ServerDescription, ServerType},
-    retry::{Failure, Retry},
-    transaction::{Part, unpins},
+    retry::{AttemptFailure, Retry},
+    transaction::{TransactionPosition, unpins},
 };
 
 use crate::{
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, Result},
     pin::{Home, Pinned},
     session::{self, Session, TransactionScope},
@@ -22,7 +22,7 @@ use crate::{
 
 /// Position of a command in a transaction, if it is part of one.
 pub(super) struct TransactionContext {
-    part: Part,
+    part: TransactionPosition,
     /// The session whose transaction it is.
     session: Option<Arc<Session>>,
     /// The transaction's `txnNumber`.
@@ -38,22 +38,27 @@ impl TransactionContext {
     ///
     /// The transaction that the command was built in has ended.
     pub(super) fn of(command: &Command) -> Result<Self> {
-        let outside = Self { part: Part::Outside, session: None, number: None, left: None };
+        let outside =
+            Self { part: TransactionPosition::Outside, session: None, number: None, left: None };
         let Some(session) = &command.session else { return Ok(outside) };
         if session.kind == session::Kind::Implicit {
             return Ok(outside);
         }
         let (part, left) = match command.kind {
-            Kind::EndTransaction if command.name == "commitTransaction" => (Part::Commit, None),
-            Kind::EndTransaction => match &command.abandoned {
-                Some(abandoned) => (Part::Abort, abandoned.pin.clone()),
-                None => (Part::Abort, session.pin()),
-            },
-            Kind::Read | Kind::RecognisableWrite | Kind::Write | Kind::Generic | Kind::GetMore => {
-                (session.begin_operation(command.scope)?, None)
+            CommandKind::EndTransaction if command.name == "commitTransaction" => {
+                (TransactionPosition::Commit, None)
             }
+            CommandKind::EndTransaction => match &command.abandoned {
+                Some(abandoned) => (TransactionPosition::Abort, abandoned.pin.clone()),
+                None => (TransactionPosition::Abort, session.pin()),
+            },
+            CommandKind::Read
+            | CommandKind::RetryableWrite
+            | CommandKind::Write
+            | CommandKind::Generic
+            | CommandKind::GetMore => (session.begin_operation(command.scope)?, None),
         };
-        if part == Part::Outside {
+        if part == TransactionPosition::Outside {
             return Ok(outside);
         }
         let number = match (&command.abandoned, command.scope) {
@@ -68,7 +73,7 @@ impl TransactionContext {
         Ok(Self { part, session, number: Some(number), left })
     }
 
-    pub(super) fn part(&self) -> Part {
+    pub(super) fn part(&self) -> TransactionPosition {
         self.part
     }
 
@@ -80,9 +85,8 @@ impl TransactionContext {
     /// A commit goes on from what is known of the commits before it.
     pub(super) fn resume(&self, retry: Retry) -> Retry {
         match &self.session {
-            Some(session) if self.part == Part::Commit => {
-                retry.following(session.transaction(|transaction| transaction.commits().clone()))
-            }
+            Some(session) if self.part == TransactionPosition::Commit => retry
+                .continuing_from(session.transaction(|transaction| transaction.commits().clone())),
             _ => retry,
         }
     }
@@ -90,10 +94,12 @@ impl TransactionContext {
     /// An attempt begins: where it is bound to go, by its cursor or by the transaction.
     pub(super) fn begin_attempt(&mut self, target: &Target) -> Option<Home> {
         let bound = match (&self.session, self.part) {
-            (_, Part::Abort) => self.left.take(),
-            (None, _) | (_, Part::Outside) => None,
-            (Some(session), Part::First | Part::Later) => session.pin(),
-            (Some(session), Part::Commit) => {
+            (_, TransactionPosition::Abort) => self.left.take(),
+            (None, _) | (_, TransactionPosition::Outside) => None,
+            (Some(session), TransactionPosition::First | TransactionPosition::Later) => {
+                session.pin()
+            }
+            (Some(session), TransactionPosition::Commit) => {
                 session.transaction(|transaction| transaction.begin_commit_attempt());
                 session.pin()
             }
@@ -112,7 +118,9 @@ impl TransactionContext {
         description: Option<&ServerDescription>,
         load_balanced: bool,
     ) {
-        let Some(session) = self.session.as_ref().filter(|_| self.part == Part::First) else {
+        let Some(session) =
+            self.session.as_ref().filter(|_| self.part == TransactionPosition::First)
+        else {
             return;
         };
         let connection = match description.map(|server| server.server_type) {
@@ -134,8 +142,8 @@ impl TransactionContext {
     /// was dropped.
     pub(super) fn sending(&self) -> Result<()> {
         if let (Some(session), Some(number)) = (&self.session, self.number) {
-            session.transaction(|transaction| transaction.sending(self.part, number))?;
-            if self.part == Part::Abort {
+            session.transaction(|transaction| transaction.begin_send(self.part, number))?;
+            if self.part == TransactionPosition::Abort {
                 drop(session.unpin());
             }
         }
@@ -143,7 +151,11 @@ impl TransactionContext {
     }
 
     /// An attempt failed: which label its error gets.
-    pub(super) fn fail(&self, failure: &Failure<'_>, made_retryable: bool) -> Option<&'static str> {
+    pub(super) fn fail(
+        &self,
+        failure: &AttemptFailure<'_>,
+        made_retryable: bool,
+    ) -> Option<&'static str> {
         let session = self.session.as_ref()?;
         let label = self.part.label(failure, made_retryable || failure.labels.retryable_write);
         session
@@ -165,12 +177,14 @@ impl TransactionContext {
 
     /// The command has ended.
     pub(super) fn end(&self, retry: &Retry, succeeded: bool) {
-        let Some(session) = self.session.as_ref().filter(|_| self.part == Part::Commit) else {
+        let Some(session) =
+            self.session.as_ref().filter(|_| self.part == TransactionPosition::Commit)
+        else {
             return;
         };
-        let mut commits = retry.ledger().clone();
+        let mut commits = retry.outcomes().clone();
         if succeeded {
-            commits.succeed();
+            commits.record_success();
         }
         session.transaction(|transaction| transaction.commit_ended(commits));
     }

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use bson::{RawDocumentBuf, raw::cstr};
 use steadfast_core::{
     concern::WriteConcern,
-    transaction::{Part, Transaction},
+    transaction::{Transaction, TransactionPosition},
 };
 
 use crate::{
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, Result},
     session::Session,
 };
@@ -25,7 +25,7 @@ pub(crate) fn abort() -> Command {
 }
 
 fn end(name: &'static bson::raw::CStr) -> Command {
-    Command::new(name, 1, &Arc::from("admin"), Target::Write, Kind::EndTransaction)
+    Command::new(name, 1, &Arc::from("admin"), Target::Write, CommandKind::EndTransaction)
 }
 
 /// The fields of such a command for one attempt: what it says may change from one to the next.
@@ -54,12 +54,14 @@ fn fields(
 pub(super) fn of_attempt(
     session: &Session,
     command: &Command,
-    part: Part,
+    part: TransactionPosition,
 ) -> Result<RawDocumentBuf> {
     let with_fields = |transaction: &mut Transaction| {
         let settings = transaction.settings();
         let (mut write_concern, mut max_time) = match part {
-            Part::Commit => (transaction.commit_write_concern(), settings.max_commit_time),
+            TransactionPosition::Commit => {
+                (transaction.commit_write_concern(), settings.max_commit_time)
+            }
             _ => (settings.write_concern.clone(), None),
         };
         // Beside a deadline, no other limit counts.
@@ -96,7 +98,7 @@ mod tests {
         let plain = fields(&abort(), Some(&nothing), None, None).unwrap();
         assert_eq!(shown(&plain), doc! { "abortTransaction": 1 });
         let command = commit();
-        assert_eq!((&*command.database, command.kind), ("admin", Kind::EndTransaction));
+        assert_eq!((&*command.database, command.kind), ("admin", CommandKind::EndTransaction));
     }
 
     #[test]

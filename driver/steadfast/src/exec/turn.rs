@@ -11,7 +11,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::{execution::Execution, transaction::TransactionContext};
 use crate::{
-    command::{Command, Kind, Reply},
+    command::{Command, CommandKind, Reply},
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     exec::Executor,
@@ -24,11 +24,11 @@ const FORGOTTEN_OPERATION_LIMIT: Duration = Duration::from_secs(3);
 /// The session whose transaction the command is to wait its turn in.
 pub(super) fn session_of(executor: &Executor, command: &Command) -> Option<Arc<Session>> {
     let session = command.session.as_ref().filter(|it| it.kind != session::Kind::Implicit)?;
-    if command.scope == TransactionScope::Outside && command.kind != Kind::EndTransaction {
+    if command.scope == TransactionScope::Outside && command.kind != CommandKind::EndTransaction {
         executor.abort_unexecuted_end(session);
     }
     let takes_part = matches!(command.scope, TransactionScope::Inside(_))
-        || command.kind == Kind::EndTransaction
+        || command.kind == CommandKind::EndTransaction
         || session.is_aborting();
     takes_part.then(|| Arc::clone(session))
 }
@@ -46,7 +46,7 @@ impl Executor {
         let limit = left.unwrap_or(Duration::MAX).min(FORGOTTEN_OPERATION_LIMIT);
         let turn = async {
             // An abort ends what it would wait for.
-            if command.kind != Kind::EndTransaction {
+            if command.kind != CommandKind::EndTransaction {
                 session.background_abort(None).await;
             }
             session.turn().await

@@ -12,7 +12,7 @@ use super::{Concern, add_read_concern, add_write_concern, find::checked_batch_si
 use crate::{
     Database,
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, Result},
     namespace::check_database_name,
     operation::get_more::GetMoreOptions,
@@ -117,8 +117,7 @@ pub(crate) fn aggregate(
     };
     if writes && options.timeout_mode == Some(TimeoutMode::Iteration) {
         return Err(Error::invalid_argument(
-            "a pipeline that writes has no documents to iterate over: its timeout_mode can only be \
-             CursorLifetime",
+            "timeout_mode of a pipeline with $out or $merge must be CursorLifetime",
         ));
     }
     more.share_time(&mut command, options.timeout_mode, CursorType::NonTailable)?;
@@ -133,7 +132,7 @@ pub(crate) fn writes(pipeline: &[Document]) -> bool {
 
 fn begin(source: Source<'_>, writes: bool, options: &AggregateOptions) -> Result<Command> {
     let name = cstr!("aggregate");
-    let kind = if writes { Kind::Write } else { Kind::Read };
+    let kind = if writes { CommandKind::Write } else { CommandKind::Read };
     let target = match source.read_target(options.selection_criteria.as_ref()) {
         Target::Read(criteria) if writes => Target::WritingAggregate(criteria),
         target => target,
@@ -171,7 +170,7 @@ pub(super) fn counting(
 ) -> Result<Vec<Document>> {
     let whole = |what: &str, number: u64| {
         i64::try_from(number)
-            .map_err(|_| Error::invalid_argument(format!("a {what} of {number} is out of range")))
+            .map_err(|_| Error::invalid_argument(format!("{what} {number} is out of range")))
     };
     let mut pipeline = vec![bson::doc! { "$match": filter.clone() }];
     if let Some(skip) = skip {
@@ -210,7 +209,7 @@ mod tests {
             body(&command),
             doc! { "aggregate": "books", "pipeline": [{ "$match": { "x": 1 } }], "cursor": {} }
         );
-        assert_eq!(command.kind, Kind::Read);
+        assert_eq!(command.kind, CommandKind::Read);
         assert!(matches!(command.target, Target::Read(_)));
     }
 
@@ -281,7 +280,7 @@ mod tests {
                     "writeConcern": { "w": "majority" },
                 }
             );
-            assert_eq!(command.kind, Kind::Write);
+            assert_eq!(command.kind, CommandKind::Write);
             assert!(matches!(command.target, Target::WritingAggregate(_)));
         }
     }

@@ -21,7 +21,7 @@ pub(crate) use self::{
 use super::write::{Settings, head};
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::Result,
     options::{BulkWriteOptions, WriteConcern},
 };
@@ -54,7 +54,7 @@ pub(crate) fn command(
         // overtake this one on another connection.
         settings.write_concern = Some(&answered);
     }
-    let kind = if batch.has_multi { Kind::Write } else { Kind::RecognisableWrite };
+    let kind = if batch.has_multi { CommandKind::Write } else { CommandKind::RetryableWrite };
     head(collection, batch.verb, &settings, kind)
 }
 

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::{
         change_stream::event::ResumeToken,
-        command::{Kind, Target},
+        command::{CommandKind, Target},
         operation::fixture::{body, collection, database},
         options::{Collation, FullDocumentBeforeChangeType, FullDocumentType},
     };
@@ -156,7 +156,7 @@ mod tests {
                 "cursor": {},
             }
         );
-        assert_eq!(command.kind, Kind::Read);
+        assert_eq!(command.kind, CommandKind::Read);
         assert!(matches!(command.target, Target::Read(_)));
     }
 

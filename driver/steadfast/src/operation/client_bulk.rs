@@ -20,7 +20,7 @@ pub(crate) use self::{
 use super::{Concern, add_write_concern, write::Settings};
 use crate::{
     Client,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, Result},
     options::WriteConcern,
 };
@@ -35,7 +35,7 @@ pub(crate) fn command(
     verbose: bool,
     has_multi: bool,
 ) -> Result<Command> {
-    let kind = if has_multi { Kind::Write } else { Kind::RecognisableWrite };
+    let kind = if has_multi { CommandKind::Write } else { CommandKind::RetryableWrite };
     let mut command = Command::new(cstr!("bulkWrite"), 1, &ADMIN, Target::Write, kind);
     command.field(cstr!("errorsOnly"), !verbose);
     command.field(cstr!("ordered"), settings.ordered);

@@ -6,7 +6,7 @@ use super::{add_write_concern, find::checked_batch_size};
 use crate::{
     Database,
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, Result},
     namespace::check_database_name,
     operation::get_more::GetMoreOptions,
@@ -21,8 +21,13 @@ pub(crate) fn create(
     options: Option<&CreateCollectionOptions>,
 ) -> Result<Command> {
     let name = collection.checked_name()?;
-    let mut command =
-        Command::new(cstr!("create"), name, &collection.database, Target::Write, Kind::Write);
+    let mut command = Command::new(
+        cstr!("create"),
+        name,
+        &collection.database,
+        Target::Write,
+        CommandKind::Write,
+    );
     if let Some(options) = options {
         command.fields_of(options)?;
     }
@@ -38,7 +43,7 @@ pub(crate) fn drop(
 ) -> Result<Command> {
     let name = collection.checked_name()?;
     let mut command =
-        Command::new(cstr!("drop"), name, &collection.database, Target::Write, Kind::Write);
+        Command::new(cstr!("drop"), name, &collection.database, Target::Write, CommandKind::Write);
     let own = options.and_then(|options| options.write_concern.as_ref());
     add_write_concern(&mut command, collection.write_concern(own))?;
     command.limit(options.and_then(|options| options.timeout), collection.timeout);
@@ -59,7 +64,8 @@ pub(crate) fn list(
     check_database_name(&database.name)?;
     // The specification on enumerating collections: on the primary, whatever the read preference.
     let target = Target::Read(SelectionCriteria::default());
-    let mut command = Command::new(cstr!("listCollections"), 1, &database.name, target, Kind::Read);
+    let mut command =
+        Command::new(cstr!("listCollections"), 1, &database.name, target, CommandKind::Read);
     let batch_size = options.and_then(|options| options.batch_size);
     command.field(cstr!("cursor"), cursor_field(batch_size)?);
     if name_only && names_suffice(options) {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::command_error::parse,
     error::{Error, Result},
     options::{AggregateOptions, CountOptions, EstimatedDocumentCountOptions},
@@ -25,7 +25,8 @@ pub(crate) fn estimated(
     let options = options.unwrap_or(&none);
     let target = collection.read_target(options.selection_criteria.as_ref());
     let name = collection.checked_name()?;
-    let mut command = Command::new(cstr!("count"), name, &collection.database, target, Kind::Read);
+    let mut command =
+        Command::new(cstr!("count"), name, &collection.database, target, CommandKind::Read);
     command.explicit.criteria = options.selection_criteria.is_some();
     command.fields_of(options)?;
     add_read_concern(&mut command, collection.read_concern(options.read_concern.as_ref()))?;

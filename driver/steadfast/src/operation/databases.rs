@@ -9,7 +9,7 @@ use super::add_write_concern;
 use crate::command::Concern;
 use crate::{
     Database,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::Result,
     error::command_error::parse,
     namespace::check_database_name,
@@ -21,7 +21,7 @@ pub(crate) fn list(name_only: bool, options: Option<&ListDatabasesOptions>) -> R
     // The specification on enumerating databases: on the primary, whatever the read preference.
     let target = Target::Read(SelectionCriteria::default());
     let mut command =
-        Command::new(cstr!("listDatabases"), 1, &Arc::from("admin"), target, Kind::Read);
+        Command::new(cstr!("listDatabases"), 1, &Arc::from("admin"), target, CommandKind::Read);
     if name_only {
         command.field(cstr!("nameOnly"), true);
     }
@@ -42,7 +42,7 @@ pub(crate) fn read_list(body: &RawDocument) -> Result<Vec<DatabaseSpecification>
 pub(crate) fn drop(database: &Database, options: Option<&DropDatabaseOptions>) -> Result<Command> {
     check_database_name(&database.name)?;
     let mut command =
-        Command::new(cstr!("dropDatabase"), 1, &database.name, Target::Write, Kind::Write);
+        Command::new(cstr!("dropDatabase"), 1, &database.name, Target::Write, CommandKind::Write);
     let own = options.and_then(|options| options.write_concern.as_ref());
     add_write_concern(&mut command, Concern { own, inherited: database.write_concern() })?;
     command.limit(options.and_then(|options| options.timeout), database.timeout());

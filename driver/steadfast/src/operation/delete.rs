@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::write::{Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::Result,
     options::{Collation, DeleteOptions, Hint},
     results::DeleteResult,
@@ -56,7 +56,7 @@ pub(crate) fn delete(
         timeout: options.timeout,
         ..Settings::default()
     };
-    let kind = if multi { Kind::Write } else { Kind::RecognisableWrite };
+    let kind = if multi { CommandKind::Write } else { CommandKind::RetryableWrite };
     let head = head(collection, Verb::Delete, &settings, kind)?;
     let mut documents = Vec::new();
     Statement::new(filter, multi, options.collation.as_ref(), options.hint.as_ref())

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::add_read_concern;
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::Result,
     error::command_error::parse,
     options::DistinctOptions,
@@ -23,7 +23,7 @@ pub(crate) fn distinct(
     let target = collection.read_target(options.selection_criteria.as_ref());
     let name = collection.checked_name()?;
     let mut command =
-        Command::new(cstr!("distinct"), name, &collection.database, target, Kind::Read);
+        Command::new(cstr!("distinct"), name, &collection.database, target, CommandKind::Read);
     command.explicit.criteria = options.selection_criteria.is_some();
     command.field(cstr!("key"), field);
     command.field(cstr!("query"), RawDocumentBuf::try_from(filter)?);

@@ -5,7 +5,7 @@ use bson::{Document, RawDocumentBuf, raw::cstr};
 use super::add_read_concern;
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::{Error, Result},
     operation::get_more::GetMoreOptions,
     options::{CursorType, FindOneOptions, FindOptions},
@@ -20,7 +20,8 @@ pub(crate) fn find(
     let criteria = options.and_then(|options| options.selection_criteria.as_ref());
     let target = collection.read_target(criteria);
     let name = collection.checked_name()?;
-    let mut command = Command::new(cstr!("find"), name, &collection.database, target, Kind::Read);
+    let mut command =
+        Command::new(cstr!("find"), name, &collection.database, target, CommandKind::Read);
     command.explicit.criteria = criteria.is_some();
     command.field(cstr!("filter"), RawDocumentBuf::try_from(filter)?);
     if let Some(options) = options {
@@ -62,9 +63,9 @@ pub(crate) fn one(
 fn add_size(command: &mut Command, options: &FindOptions) -> Result<()> {
     let limit = options.limit.filter(|limit| *limit != 0);
     if let Some(limit) = limit {
-        let most = limit.checked_abs().ok_or_else(|| {
-            Error::invalid_argument(format!("a limit of {limit} is out of range"))
-        })?;
+        let most = limit
+            .checked_abs()
+            .ok_or_else(|| Error::invalid_argument(format!("limit {limit} is out of range")))?;
         command.field(cstr!("limit"), most);
     }
     if let Some(batch_size) = options.batch_size {
@@ -83,7 +84,7 @@ fn add_size(command: &mut Command, options: &FindOptions) -> Result<()> {
 pub(super) fn checked_batch_size(batch_size: u32) -> Result<i32> {
     i32::try_from(batch_size).map_err(|_| {
         Error::invalid_argument(format!(
-            "a batch size of {batch_size} is out of range: at most {}",
+            "batch_size {batch_size} is out of range; use at most {}",
             i32::MAX
         ))
     })
@@ -139,7 +140,7 @@ mod tests {
         let (command, more) = find(&collection(), &doc! { "x": 1 }, None).unwrap();
         assert_eq!(body(&command), doc! { "find": "books", "filter": { "x": 1 } });
         assert_eq!((&*command.name, &*command.database), ("find", "library"));
-        assert_eq!(command.kind, Kind::Read);
+        assert_eq!(command.kind, CommandKind::Read);
         assert!(more.limit.is_none() && more.max_time.is_none() && more.batch_size.is_none());
     }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     decode,
     error::{Error, ErrorKind, Result, WriteFailure},
     options::{
@@ -151,7 +151,7 @@ fn command<U: Serialize>(
         collection.checked_name()?,
         &collection.database,
         Target::Write,
-        Kind::RecognisableWrite,
+        CommandKind::RetryableWrite,
     );
     command.field(cstr!("query"), RawDocumentBuf::try_from(filter)?);
     command.fields_of(fields)?;
@@ -163,7 +163,7 @@ fn command<U: Serialize>(
 fn checked(command: Command, change: Change) -> Result<Command> {
     match command.body.get("update")? {
         Some(update) => change.check(update)?,
-        None => return Err(Error::invalid_argument("an update is nothing at all")),
+        None => return Err(Error::invalid_argument("the update is empty")),
     }
     Ok(command)
 }

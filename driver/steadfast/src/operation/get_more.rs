@@ -11,7 +11,7 @@ use bson::{RawArrayBuf, RawBson, raw::cstr};
 use super::find::checked_batch_size;
 use crate::{
     Namespace,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     deadline::MaxTime,
     error::Result,
     session::TransactionScope,
@@ -49,7 +49,7 @@ pub(crate) fn get_more(
         id,
         &Arc::from(namespace.db.as_str()),
         target,
-        if more.may_write { Kind::Generic } else { Kind::GetMore },
+        if more.may_write { CommandKind::Generic } else { CommandKind::GetMore },
     );
     command.field(cstr!("collection"), namespace.coll.as_str());
     if let Some(batch_size) = batch_size(more, remaining)? {
@@ -78,7 +78,7 @@ pub(crate) fn kill(target: Target, namespace: &Namespace, id: i64) -> Command {
         namespace.coll.as_str(),
         &Arc::from(namespace.db.as_str()),
         target,
-        Kind::Generic,
+        CommandKind::Generic,
     );
     command.scope = TransactionScope::Independent;
     let mut cursors = RawArrayBuf::new();
@@ -102,7 +102,7 @@ mod tests {
         let plain =
             get_more(Target::Write, &namespace, 7, &GetMoreOptions::default(), None).unwrap();
         assert_eq!(body(&plain), doc! { "getMore": 7_i64, "collection": "$cmd.listCollections" });
-        assert_eq!((&*plain.database, plain.kind), ("library", Kind::GetMore));
+        assert_eq!((&*plain.database, plain.kind), ("library", CommandKind::GetMore));
         let more = GetMoreOptions {
             batch_size: Some(3),
             max_time: Some(Duration::from_millis(250)),
@@ -120,7 +120,7 @@ mod tests {
                 "comment": "note",
             }
         );
-        assert_eq!(full.kind, Kind::Generic);
+        assert_eq!(full.kind, CommandKind::Generic);
         assert_eq!(plain.max_time, MaxTime::Unsaid);
         assert_eq!(full.max_time, MaxTime::AtMost(Duration::from_millis(250)));
     }

@@ -6,7 +6,7 @@ use super::{add_write_concern, collections::cursor_field};
 use crate::{
     IndexModel,
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::{Error, Result},
     operation::get_more::GetMoreOptions,
     options::{
@@ -29,14 +29,14 @@ pub(crate) fn create(
         indexes.push(bson::serialize_to_raw_document_buf(model)?);
     }
     if names.is_empty() {
-        return Err(Error::invalid_argument("no indexes to create"));
+        return Err(Error::invalid_argument("create_indexes requires at least one index"));
     }
     let mut command = Command::new(
         cstr!("createIndexes"),
         name,
         &collection.database,
         Target::Write,
-        Kind::Write,
+        CommandKind::Write,
     );
     command.field(cstr!("indexes"), indexes);
     if let Some(options) = options {
@@ -50,7 +50,7 @@ pub(crate) fn create(
 
 fn checked_name_of(model: &IndexModel) -> Result<String> {
     if model.keys.is_empty() {
-        return Err(Error::invalid_argument("an index without keys"));
+        return Err(Error::invalid_argument("keys of the index are empty"));
     }
     Ok(model.name())
 }
@@ -63,12 +63,17 @@ pub(crate) fn drop(
 ) -> Result<Command> {
     if index == Some("*") {
         return Err(Error::invalid_argument(
-            "the index name \"*\" would drop more than one index: use drop_indexes for that",
+            "drop_index with the name \"*\" would drop all indexes; use drop_indexes",
         ));
     }
     let name = collection.checked_name()?;
-    let mut command =
-        Command::new(cstr!("dropIndexes"), name, &collection.database, Target::Write, Kind::Write);
+    let mut command = Command::new(
+        cstr!("dropIndexes"),
+        name,
+        &collection.database,
+        Target::Write,
+        CommandKind::Write,
+    );
     command.field(cstr!("index"), index.unwrap_or("*"));
     if let Some(options) = options {
         command.fields_of(options)?;
@@ -88,7 +93,7 @@ pub(crate) fn list(
     // The specification on index management: on the primary, whatever the read preference.
     let target = Target::Read(SelectionCriteria::default());
     let mut command =
-        Command::new(cstr!("listIndexes"), name, &collection.database, target, Kind::Read);
+        Command::new(cstr!("listIndexes"), name, &collection.database, target, CommandKind::Read);
     let batch_size = options.and_then(|options| options.batch_size);
     command.field(cstr!("cursor"), cursor_field(batch_size)?);
     if let Some(options) = options {

@@ -9,7 +9,7 @@ use steadfast_wire::fields;
 use super::write::{Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::{Error, Result},
     options::{InsertManyOptions, InsertOneOptions},
 };
@@ -136,7 +136,7 @@ pub(crate) fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
     // Going over the keys is quicker than `get`, which decodes the values on its way. If there is
     // one, or something is wrong with the document, `get` has the word.
     let mut walk = fields(document);
-    if walk.all(|field| field.key != b"_id") && walk.is_done() {
+    if walk.all(|field| field.key != b"_id") && walk.reached_end() {
         return Ok(None);
     }
     Ok(document.get("_id")?.map(Bson::try_from).transpose()?)
@@ -145,7 +145,7 @@ pub(crate) fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
 /// What a document of this length begins with if it has an `_id` of ours: the length, and the `_id`.
 fn front(length: usize, id: ObjectId) -> Result<[u8; 4 + GENERATED_ID_BYTES]> {
     let length = i32::try_from(length)
-        .map_err(|_| Error::invalid_argument("a document is longer than BSON can tell"))?;
+        .map_err(|_| Error::invalid_argument("the document exceeds the maximum length of BSON"))?;
     let mut front = *b"\0\0\0\0\x07_id\0............";
     front[..4].copy_from_slice(&length.to_le_bytes());
     front[9..].copy_from_slice(&id.bytes());
@@ -165,7 +165,7 @@ pub(crate) fn one(
         timeout: options.timeout,
         ..Settings::default()
     });
-    let head = head(collection, Verb::Insert, &settings, Kind::RecognisableWrite)?;
+    let head = head(collection, Verb::Insert, &settings, CommandKind::RetryableWrite)?;
     Ok(with_statements(head, Verb::Insert, document))
 }
 

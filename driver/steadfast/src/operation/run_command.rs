@@ -6,7 +6,7 @@ use bson::RawDocumentBuf;
 
 use crate::{
     Database,
-    command::{Command, Explicit, Kind, Target},
+    command::{Command, CommandKind, Explicit, Target},
     deadline::{MaxTime, TimeLimit},
     error::{Error, Result, TimeSpent},
     namespace::check_database_name,
@@ -56,9 +56,9 @@ fn own(
     let name = match body.iter_elements().next() {
         Some(Ok(first)) => first.key().as_str().to_owned(),
         Some(Err(error)) => {
-            return Err(Error::invalid_argument(format!("a malformed command: {error}")));
+            return Err(Error::invalid_argument(format!("malformed command: {error}")));
         }
-        None => return Err(Error::invalid_argument("an empty document is no command")),
+        None => return Err(Error::invalid_argument("the command is empty")),
     };
     Ok(Command {
         name: Cow::Owned(name),
@@ -67,7 +67,7 @@ fn own(
         sequence: None,
         explicit: Explicit { criteria: criteria.is_some(), ..Explicit::default() },
         target: Target::Read(criteria.unwrap_or_default()),
-        kind: Kind::Generic,
+        kind: CommandKind::Generic,
         acknowledged: true,
         takes_read_concern: false,
         scope: TransactionScope::Outside,
@@ -99,7 +99,7 @@ mod tests {
         let command = run(&database(), raw(sent.clone()), None).unwrap();
         assert_eq!(body(&command), sent);
         assert_eq!((&*command.name, &*command.database), ("ping", "library"));
-        assert_eq!(command.kind, Kind::Generic);
+        assert_eq!(command.kind, CommandKind::Generic);
         assert!(command.acknowledged);
     }
 

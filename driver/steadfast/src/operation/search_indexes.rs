@@ -9,7 +9,7 @@ use crate::error::command_error::parse;
 use crate::{
     SearchIndexModel,
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::Result,
 };
 
@@ -59,7 +59,7 @@ pub(crate) fn listing(index: Option<&str>) -> Vec<Document> {
 
 fn begin(name: &'static bson::raw::CStr, collection: &Handle) -> Result<Command> {
     let collection_name = collection.checked_name()?;
-    Ok(Command::new(name, collection_name, &collection.database, Target::Write, Kind::Write))
+    Ok(Command::new(name, collection_name, &collection.database, Target::Write, CommandKind::Write))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::write::{Change, Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
     collection::Handle,
-    command::{Command, Kind},
+    command::{Command, CommandKind},
     error::{Error, Result},
     options::{Collation, Hint, UpdateOptions},
     results::UpdateResult,
@@ -48,7 +48,7 @@ pub(crate) fn append<U: Serialize>(
         bson::serialize_to_buffer(statement, out)?;
         match RawDocument::from_bytes(&out[start..])?.get("u")? {
             Some(u) => change.check(u),
-            None => Err(Error::invalid_argument("an update is nothing at all")),
+            None => Err(Error::invalid_argument("the update is empty")),
         }
     })
 }
@@ -82,7 +82,7 @@ pub(crate) fn update<U: Serialize>(
         timeout: options.timeout,
         ..Settings::default()
     };
-    let kind = if multi { Kind::Write } else { Kind::RecognisableWrite };
+    let kind = if multi { CommandKind::Write } else { CommandKind::RetryableWrite };
     let head = head(collection, Verb::Update, &settings, kind)?;
     let mut documents = Vec::new();
     append(&statement, change, &mut documents)?;

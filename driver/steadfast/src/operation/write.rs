@@ -14,7 +14,7 @@ use steadfast_wire::fields;
 use super::add_write_concern;
 use crate::{
     collection::Handle,
-    command::{Command, Kind, Target},
+    command::{Command, CommandKind, Target},
     error::command_error::parse,
     error::{
         Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure,
@@ -86,7 +86,7 @@ pub(crate) fn head(
     collection: &Handle,
     verb: Verb,
     settings: &Settings<'_>,
-    kind: Kind,
+    kind: CommandKind,
 ) -> Result<Command> {
     let name = collection.checked_name()?;
     let mut command = Command::new(verb.name(), name, &collection.database, Target::Write, kind);
@@ -253,15 +253,17 @@ impl Change {
         let first = document.iter_elements().next().transpose()?;
         let first = first.as_ref().map(|element| element.key().as_str());
         match (self, first) {
-            (Self::Update, None) => Err(Error::invalid_argument("an update is empty")),
+            (Self::Update, None) => Err(Error::invalid_argument("the update is empty")),
             (Self::Update, Some(key)) if !key.starts_with('$') => {
                 Err(Error::invalid_argument(format!(
-                    "an update must consist of operators such as $set, but begins with {key:?}"
+                    "an update must consist of operators such as $set, but begins with {key:?}; use replace_one for a replacement"
                 )))
             }
-            (Self::Replacement, Some(key)) if key.starts_with('$') => Err(Error::invalid_argument(
-                format!("a replacement must not consist of operators, but begins with {key:?}"),
-            )),
+            (Self::Replacement, Some(key)) if key.starts_with('$') => {
+                Err(Error::invalid_argument(format!(
+                    "a replacement must not contain operators, but begins with {key:?}; use update_one for operators"
+                )))
+            }
             (Self::Update | Self::Replacement, _) => Ok(()),
         }
     }

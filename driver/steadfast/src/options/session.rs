@@ -6,7 +6,7 @@ use bson::Timestamp;
 use steadfast_core::{
     concern::{ReadConcern, WriteConcern},
     selection::SelectionCriteria,
-    transaction::Settings,
+    transaction::TransactionSettings,
 };
 
 options! {
@@ -92,8 +92,8 @@ options! {
 
 impl TransactionOptions {
     /// Converts the options into the settings of a transaction.
-    pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
+    pub(crate) fn settings(&self) -> TransactionSettings {
+        let mut settings = TransactionSettings::default();
         settings.read_concern.clone_from(&self.read_concern);
         settings.write_concern.clone_from(&self.write_concern);
         settings.criteria.clone_from(&self.selection_criteria);

@@ -12,7 +12,7 @@ use std::{
 
 use steadfast_core::{
     event::cmap::ConnectionClosedReason,
-    pool::{Conn, Generation},
+    pool::{Generation, PoolConnection},
 };
 
 use super::Pool;
@@ -26,7 +26,7 @@ const FORGOTTEN_REPLY_LIMIT: Duration = Duration::from_secs(3);
 /// task reads the reply that is still to come and then gives it back; and if that cannot be, the
 /// connection is closed. It never goes back with half a message in it (pitfalls 21 and 22).
 pub(crate) struct PooledConnection {
-    conn: Option<Conn<Box<Connection>>>,
+    conn: Option<PoolConnection<Box<Connection>>>,
     pool: Arc<Pool>,
     pinned_by: Option<PinnedBy>,
 }
@@ -59,7 +59,7 @@ impl PinnedCounts {
 }
 
 impl PooledConnection {
-    pub(super) fn new(conn: Conn<Box<Connection>>, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(conn: PoolConnection<Box<Connection>>, pool: Arc<Pool>) -> Self {
         Self { conn: Some(conn), pool, pinned_by: None }
     }
 
@@ -76,7 +76,7 @@ impl PooledConnection {
         }
     }
 
-    fn conn(&self) -> &Conn<Box<Connection>> {
+    fn conn(&self) -> &PoolConnection<Box<Connection>> {
         self.conn.as_ref().expect("present until it is dropped")
     }
 
@@ -90,7 +90,7 @@ impl PooledConnection {
 
 fn discard(
     pool: &Pool,
-    conn: Conn<Box<Connection>>,
+    conn: PoolConnection<Box<Connection>>,
     reason: ConnectionClosedReason,
     error: Option<&Error>,
 ) {
@@ -102,12 +102,12 @@ fn discard(
     });
 }
 
-fn check_in(pool: &Pool, conn: Conn<Box<Connection>>) {
+fn check_in(pool: &Pool, conn: PoolConnection<Box<Connection>>) {
     pool.change(|state, effects| state.pool.check_in(conn, Instant::now(), effects));
 }
 
 /// Reads the reply that nobody waits for, and gives the connection back.
-async fn drain(pool: Arc<Pool>, mut conn: Conn<Box<Connection>>) {
+async fn drain(pool: Arc<Pool>, mut conn: PoolConnection<Box<Connection>>) {
     let drained = tokio::time::timeout(FORGOTTEN_REPLY_LIMIT, conn.payload.drain()).await;
     match drained {
         Ok(Ok(())) => check_in(&pool, conn),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use steadfast_core::pool::{Abandonment, WaiterId};
+use steadfast_core::pool::{WaitCancellation, WaiterId};
 use tokio::{sync::oneshot, time::timeout_at};
 
 use super::{Answer, PinnedBy, Pool, PooledConnection};
@@ -43,7 +43,7 @@ impl<'a> Wait<'a> {
                 match Box::pin(timeout_at(until.into(), &mut self.receiver)).await {
                     Ok(answer) => answer,
                     Err(_elapsed) => {
-                        self.leave(Abandonment::TimedOut);
+                        self.leave(WaitCancellation::TimedOut);
                         // An answer may have come at the very last moment.
                         match self.receiver.try_recv() {
                             Ok(answer) => Ok(answer),
@@ -84,7 +84,7 @@ impl<'a> Wait<'a> {
         Error::network(NetworkFailure::WaitQueueTimeout, text).with_server(&self.pool.address)
     }
 
-    fn leave(&mut self, why: Abandonment) {
+    fn leave(&mut self, why: WaitCancellation) {
         self.over = true;
         self.pool.change(|state, effects| {
             state.pool.cancel(self.waiter, why, Instant::now(), effects);
@@ -96,7 +96,7 @@ impl<'a> Wait<'a> {
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.leave(Abandonment::Dropped);
+            self.leave(WaitCancellation::Dropped);
         }
     }
 }

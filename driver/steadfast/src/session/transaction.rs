@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_core::transaction::{End, Misuse, Part, Settings, Transaction};
+use steadfast_core::transaction::{
+    Transaction, TransactionEnd, TransactionError, TransactionPosition, TransactionSettings,
+};
 
 use tokio::sync::{OwnedMutexGuard, watch};
 
@@ -23,8 +25,8 @@ pub(crate) struct AbandonedTransaction {
 
 /// Time that a shutdown, and the next operation in the session, wait for an abort in the background.
 pub(crate) const ABORT_WAIT: Duration = Duration::from_secs(5);
-impl From<Misuse> for ErrorKind {
-    fn from(misuse: Misuse) -> Self {
+impl From<TransactionError> for ErrorKind {
+    fn from(misuse: TransactionError) -> Self {
         Self::Transaction { message: misuse.to_string() }
     }
 }
@@ -38,7 +40,7 @@ pub(crate) fn explicit_write_concern() -> Error {
 /// it has in a transaction.
 pub(crate) fn without_server(session: Option<&Session>, mut error: Error) -> Error {
     if let Some(session) = session.filter(|session| session.is_in_transaction()) {
-        if let Some(label) = Part::Later.label_without_server() {
+        if let Some(label) = TransactionPosition::Later.label_without_server() {
             error.add_label(label);
         }
         drop(session.unpin());
@@ -76,7 +78,7 @@ impl Session {
     }
 
     /// Starts a transaction with the session's next number.
-    pub(crate) fn start_transaction(&self, settings: Settings) -> Result<()> {
+    pub(crate) fn start_transaction(&self, settings: TransactionSettings) -> Result<()> {
         let mut state = lock(&self.state);
         let super::State { server, transaction, .. } = &mut *state;
         transaction.start(settings, || server.as_mut()?.next_txn_number())?;
@@ -87,7 +89,7 @@ impl Session {
 
     /// Begins an operation that is neither a commit nor an abort, and returns its position in the
     /// transaction.
-    pub(crate) fn begin_operation(&self, scope: TransactionScope) -> Result<Part> {
+    pub(crate) fn begin_operation(&self, scope: TransactionScope) -> Result<TransactionPosition> {
         match scope {
             TransactionScope::Independent => {}
             TransactionScope::Inside(number) => {
@@ -99,17 +101,17 @@ impl Session {
                 }
             }
         }
-        Ok(Part::Outside)
+        Ok(TransactionPosition::Outside)
     }
 
     /// Takes the transaction out of the session if `end` says that it has to be aborted, for an abort in
     /// the background. That has ended when the sender is dropped.
     pub(crate) fn abandon(
         &self,
-        end: impl FnOnce(&mut Transaction) -> End,
+        end: impl FnOnce(&mut Transaction) -> TransactionEnd,
     ) -> Option<(AbandonedTransaction, watch::Sender<()>)> {
         let mut state = lock(&self.state);
-        if end(&mut state.transaction) == End::Nothing {
+        if end(&mut state.transaction) == TransactionEnd::Nothing {
             return None;
         }
         let (done, pending) = watch::channel(());
@@ -150,7 +152,7 @@ impl Session {
         let deadline = self.transaction_deadline().filter(|_| self.is_in_transaction());
         if own && deadline.is_some() {
             return Err(Error::invalid_argument(
-                "an operation in a transaction that has a time limit cannot have one of its own",
+                "timeout cannot be set on an operation of a transaction that has a timeout",
             ));
         }
         Ok(deadline)

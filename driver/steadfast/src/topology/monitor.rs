@@ -19,8 +19,8 @@ use bson::Document;
 use steadfast_core::{
     address::ServerAddress,
     event::sdam::Heartbeat,
-    monitor::{Check, MonitorSchedule, MonitorSettings},
-    sdam::{CheckFailure, CheckFailureKind, Checked, Input},
+    monitor::{MonitorCheck, MonitorSchedule, MonitorSettings},
+    sdam::{CheckFailure, CheckFailureKind, CheckSuccess, TopologyInput},
 };
 use tokio::{sync::Notify, task::AbortHandle};
 
@@ -134,7 +134,7 @@ impl Watch {
         }
     }
 
-    async fn perform(&mut self, check: &Check) -> Result<Answer, Error> {
+    async fn perform(&mut self, check: &MonitorCheck) -> Result<Answer, Error> {
         let limit = self.schedule.timeout(check);
         let work = check::perform(check, &mut self.connection, &self.address, &self.establisher);
         match limit {
@@ -145,7 +145,7 @@ impl Watch {
         }
     }
 
-    fn heartbeat(&self, check: &Check) -> Heartbeat {
+    fn heartbeat(&self, check: &MonitorCheck) -> Heartbeat {
         Heartbeat {
             server_address: self.address.clone(),
             awaited: check.is_awaited(),
@@ -157,9 +157,16 @@ impl Watch {
         }
     }
 
-    fn succeeded(&mut self, check: &Check, heartbeat: &Heartbeat, answer: Answer, began: Instant) {
+    fn succeeded(
+        &mut self,
+        check: &MonitorCheck,
+        heartbeat: &Heartbeat,
+        answer: Answer,
+        began: Instant,
+    ) {
         // A check that opened the connection knows its numbers only now.
-        let heartbeat = if *check == Check::Connect { &self.heartbeat(check) } else { heartbeat };
+        let heartbeat =
+            if *check == MonitorCheck::Connect { &self.heartbeat(check) } else { heartbeat };
         self.topology.announce(|| {
             let reply = Document::try_from(&*answer.document).unwrap_or_default();
             heartbeat.succeeded(began.elapsed(), reply)
@@ -167,7 +174,7 @@ impl Watch {
         self.schedule.succeeded(&answer.reply, answer.more_to_come, Instant::now());
         self.ping_if_needed();
         let round_trip = (!check.is_awaited()).then_some(answer.duration);
-        self.tell(Ok(Checked { reply: answer.reply, round_trip }), None);
+        self.tell(Ok(CheckSuccess { reply: answer.reply, round_trip }), None);
     }
 
     fn failed(&mut self, heartbeat: &Heartbeat, error: &Error, began: Instant) {
@@ -200,8 +207,8 @@ impl Watch {
         }
     }
 
-    fn tell(&self, outcome: Result<Checked, CheckFailure>, cause: Option<&Error>) {
-        let input = Input::Heartbeat { address: self.address.clone(), outcome };
+    fn tell(&self, outcome: Result<CheckSuccess, CheckFailure>, cause: Option<&Error>) {
+        let input = TopologyInput::Heartbeat { address: self.address.clone(), outcome };
         self.topology.apply(input, cause);
     }
 }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use steadfast_core::{
     address::ServerAddress,
     description::{ServerDescription, TopologyDescription},
-    sdam::Input,
-    selection::{self, Selection, SelectionError, Target},
+    sdam::TopologyInput,
+    selection::{self, Selection, SelectionError, SelectionTarget},
 };
 use tokio::time::Instant;
 
@@ -58,16 +58,16 @@ impl Topology {
     /// of `serverSelectionTimeoutMS`.
     pub(crate) async fn select(
         &self,
-        target: Target<'_>,
-        deprioritised: &[ServerAddress],
+        target: SelectionTarget<'_>,
+        deprioritized: &[ServerAddress],
         operation: trace::Operation<'_>,
         until: Option<std::time::Instant>,
     ) -> Result<Selected> {
         trace::selection_started(self.id, operation, target, || self.known());
-        let selected = match self.select_now(target, deprioritised) {
+        let selected = match self.select_now(target, deprioritized) {
             Ok(Some(selected)) => Ok(selected),
             // Boxed, so that what hardly ever happens takes no room in what always does.
-            Ok(None) => Box::pin(self.wait_for(target, deprioritised, operation, until)).await,
+            Ok(None) => Box::pin(self.wait_for(target, deprioritized, operation, until)).await,
             Err(error) => Err(error),
         };
         match &selected {
@@ -87,8 +87,8 @@ impl Topology {
 
     async fn wait_for(
         &self,
-        target: Target<'_>,
-        deprioritised: &[ServerAddress],
+        target: SelectionTarget<'_>,
+        deprioritized: &[ServerAddress],
         operation: trace::Operation<'_>,
         until: Option<std::time::Instant>,
     ) -> Result<Selected> {
@@ -98,14 +98,14 @@ impl Topology {
         let mut told = false;
         loop {
             changes.borrow_and_update();
-            if let Some(selected) = self.select_now(target, deprioritised)? {
+            if let Some(selected) = self.select_now(target, deprioritized)? {
                 return Ok(selected);
             }
             if !std::mem::replace(&mut told, true) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 trace::selection_waits(self.id, operation, target, left, || self.known());
             }
-            self.apply(Input::NoSuitableServer, None);
+            self.apply(TopologyInput::NoSuitableServer, None);
             if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
                 let waited = deadline.saturating_duration_since(began);
                 return Err(self.none_in_time(target, waited, until.is_some()));
@@ -115,8 +115,8 @@ impl Topology {
 
     fn select_now(
         &self,
-        target: Target<'_>,
-        deprioritised: &[ServerAddress],
+        target: SelectionTarget<'_>,
+        deprioritized: &[ServerAddress],
     ) -> Result<Option<Selected>> {
         if self.is_closed() {
             return Err(Error::new(ErrorKind::Shutdown));
@@ -129,14 +129,14 @@ impl Topology {
         let selection = selection::select(
             &view.description,
             target,
-            deprioritised,
+            deprioritized,
             &self.selection,
             count,
             random,
         );
         let server = match selection {
-            Selection::Chosen(server) => view.servers.get(&server.address).cloned(),
-            Selection::NoneYet => None,
+            Selection::Selected(server) => view.servers.get(&server.address).cloned(),
+            Selection::NoneSuitable => None,
             Selection::Impossible(error) => return Err(impossible(error)),
         };
         Ok(server.map(|server| Selected { server, view }))
@@ -146,7 +146,7 @@ impl Topology {
         Arc::clone(&self.view.borrow().description)
     }
 
-    fn none_in_time(&self, target: Target<'_>, waited: Duration, until: bool) -> Error {
+    fn none_in_time(&self, target: SelectionTarget<'_>, waited: Duration, until: bool) -> Error {
         let why = selection::explain(&self.view().description, target, &self.selection);
         let limit = self.selection_timeout;
         let message = if until && waited < limit {

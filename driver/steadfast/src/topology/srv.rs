@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_core::{
-    sdam::{Input, rescan_interval},
+    sdam::{TopologyInput, rescan_interval},
     srv::SrvName,
 };
 
@@ -23,11 +23,11 @@ async fn follow(topology: WeakTopology, name: SrvName, resolver: Resolver, heart
     loop {
         tokio::time::sleep(rescan_interval(lowest_ttl, heartbeat)).await;
         match topology.0.upgrade() {
-            Some(topology) if lock(&topology.state).topology.follows_srv_records() => {}
+            Some(topology) if lock(&topology.state).topology.polls_srv_records() => {}
             _ => return,
         }
         let renewal = match resolver.hosts(&name).await {
-            Ok(records) => name.renew(&records, random_below),
+            Ok(records) => name.verify_poll(&records, random_below),
             Err(error) => {
                 tracing::warn!(target: "steadfast::topology", "SRV records not renewed: {error}");
                 lowest_ttl = None;
@@ -38,6 +38,6 @@ async fn follow(topology: WeakTopology, name: SrvName, resolver: Resolver, heart
             tracing::warn!(target: "steadfast::topology", "SRV records: {warning}");
         }
         lowest_ttl = renewal.lowest_ttl;
-        topology.apply(Input::SrvHosts(renewal.hosts), None);
+        topology.apply(TopologyInput::SrvHosts(renewal.hosts), None);
     }
 }

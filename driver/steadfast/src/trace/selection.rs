@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bson::oid::ObjectId;
-use steadfast_core::{description::TopologyDescription, selection::Target};
+use steadfast_core::{description::TopologyDescription, selection::SelectionTarget};
 use tracing::Level;
 
 use super::{as_whole_millis, topology::Shown};
@@ -42,7 +42,7 @@ macro_rules! log {
 pub(crate) fn selection_started(
     topology_id: ObjectId,
     operation: Operation<'_>,
-    target: Target<'_>,
+    target: SelectionTarget<'_>,
     description: impl FnOnce() -> Arc<TopologyDescription>,
 ) {
     if tracing::enabled!(target: TARGET, Level::DEBUG) {
@@ -55,7 +55,7 @@ pub(crate) fn selection_started(
 pub(crate) fn selection_waits(
     topology_id: ObjectId,
     operation: Operation<'_>,
-    target: Target<'_>,
+    target: SelectionTarget<'_>,
     left: Duration,
     description: impl FnOnce() -> Arc<TopologyDescription>,
 ) {
@@ -77,7 +77,7 @@ pub(crate) fn selection_waits(
 pub(crate) fn selection_succeeded(
     topology_id: ObjectId,
     operation: Operation<'_>,
-    target: Target<'_>,
+    target: SelectionTarget<'_>,
     server: &steadfast_core::address::ServerAddress,
     description: &TopologyDescription,
 ) {
@@ -97,7 +97,7 @@ pub(crate) fn selection_succeeded(
 pub(crate) fn selection_failed(
     topology_id: ObjectId,
     operation: Operation<'_>,
-    target: Target<'_>,
+    target: SelectionTarget<'_>,
     error: &Error,
     description: impl FnOnce() -> Arc<TopologyDescription>,
 ) {

@@ -15,9 +15,9 @@ use steadfast_core::{
         cmap::{CmapEvent, ConnectionPoolOptions},
         sdam::{Heartbeat, SdamEvent},
     },
-    pool::{self, Abandonment, CheckOut, Clear},
-    sdam::{self, Input, TopologySettings},
-    selection::{SelectionCriteria, Target},
+    pool::{self, CheckOutResult, ClearRequest, WaitCancellation},
+    sdam::{self, TopologyInput, TopologySettings},
+    selection::{SelectionCriteria, SelectionTarget},
 };
 use tracing::Level;
 
@@ -207,7 +207,7 @@ fn failures_of_commands_with_secrets_are_logged_without_them() {
 }
 
 type Pool = pool::Pool<(), String>;
-type Effects = Vec<pool::Effect<(), String>>;
+type Effects = Vec<pool::PoolEffect<(), String>>;
 
 fn pool_of(options: &ConnectionPoolOptions, load_balanced: bool) -> (Pool, Effects) {
     let mut effects = Effects::new();
@@ -220,7 +220,7 @@ fn logged(effects: &mut Effects) -> Vec<Captured> {
     let events: Vec<CmapEvent> = effects
         .drain(..)
         .filter_map(|effect| match effect {
-            pool::Effect::Emit(event) => Some(event),
+            pool::PoolEffect::Emit(event) => Some(event),
             _ => None,
         })
         .collect();
@@ -273,15 +273,17 @@ fn the_life_of_a_connection_is_logged() {
     let (mut pool, mut effects) = pool_of(&ConnectionPoolOptions::default(), false);
     effects.clear();
     pool.ready(now, &mut effects);
-    let CheckOut::Wait(_) = pool.check_out(now, &mut effects) else { panic!("none is there yet") };
+    let CheckOutResult::Wait(_) = pool.check_out(now, &mut effects) else {
+        panic!("none is there yet")
+    };
     let connecting = effects.iter().find_map(|effect| match effect {
-        pool::Effect::Connect { id, .. } => Some(*id),
+        pool::PoolEffect::Connect { id, .. } => Some(*id),
         _ => None,
     });
     let later = now + Duration::from_millis(7);
     pool.connected(connecting.unwrap(), (), None, later, &mut effects);
-    let at = effects.iter().position(|effect| matches!(effect, pool::Effect::Deliver(..)));
-    let pool::Effect::Deliver(_, conn) = effects.remove(at.unwrap()) else { unreachable!() };
+    let at = effects.iter().position(|effect| matches!(effect, pool::PoolEffect::Deliver(..)));
+    let pool::PoolEffect::Deliver(_, conn) = effects.remove(at.unwrap()) else { unreachable!() };
     pool.check_in(conn, later, &mut effects);
     pool.close(later, &mut effects);
 
@@ -312,7 +314,7 @@ fn a_connection_that_cannot_be_made_is_logged_with_its_error() {
     effects.clear();
     let _waits = pool.check_out(now, &mut effects);
     let connecting = effects.iter().find_map(|effect| match effect {
-        pool::Effect::Connect { id, .. } => Some(*id),
+        pool::PoolEffect::Connect { id, .. } => Some(*id),
         _ => None,
     });
     pool.connect_failed(connecting.unwrap(), "refused".to_owned(), now, &mut effects);
@@ -333,15 +335,15 @@ fn a_connection_that_cannot_be_made_is_logged_with_its_error() {
 fn a_wait_for_a_connection_that_ends_without_one_is_logged_with_the_reason() {
     for (why, reason) in [
         (
-            Abandonment::TimedOut,
+            WaitCancellation::TimedOut,
             "Wait queue timeout elapsed without a connection becoming available",
         ),
-        (Abandonment::Dropped, "The operation was dropped while it waited for a connection"),
+        (WaitCancellation::Dropped, "The operation was dropped while it waited for a connection"),
     ] {
         let now = Instant::now();
         let (mut pool, mut effects) = pool_of(&ConnectionPoolOptions::default(), false);
         pool.ready(now, &mut effects);
-        let CheckOut::Wait(waiter) = pool.check_out(now, &mut effects) else { panic!() };
+        let CheckOutResult::Wait(waiter) = pool.check_out(now, &mut effects) else { panic!() };
         effects.clear();
         assert!(pool.cancel(waiter, why, now, &mut effects));
         assert_eq!(logged(&mut effects)[0].text("reason"), reason);
@@ -354,14 +356,14 @@ fn a_cleared_pool_is_logged_with_the_service_if_there_is_one() {
     let (mut pool, mut effects) = pool_of(&ConnectionPoolOptions::default(), false);
     pool.ready(now, &mut effects);
     effects.clear();
-    pool.clear(Clear::default(), now, &mut effects);
+    pool.clear(ClearRequest::default(), now, &mut effects);
     expect_connection(&logged(&mut effects)[0], "Connection pool cleared", &[]);
 
     let (mut pool, mut effects) = pool_of(&ConnectionPoolOptions::default(), true);
     pool.ready(now, &mut effects);
     effects.clear();
     let service_id = Some(ObjectId::from_bytes([9; 12]));
-    pool.clear(Clear { service_id, ..Clear::default() }, now, &mut effects);
+    pool.clear(ClearRequest { service_id, ..ClearRequest::default() }, now, &mut effects);
     let captured = logged(&mut effects).remove(0);
     expect_connection(&captured, "Connection pool cleared", &["serviceId"]);
     assert_eq!(captured.text("serviceId"), "090909090909090909090909");
@@ -375,9 +377,9 @@ fn logged_topology(events: &[SdamEvent]) -> Vec<Captured> {
     })
 }
 
-fn emitted(effects: Vec<sdam::Effect>) -> Vec<SdamEvent> {
+fn emitted(effects: Vec<sdam::TopologyEffect>) -> Vec<SdamEvent> {
     let events = effects.into_iter().filter_map(|effect| match effect {
-        sdam::Effect::Emit(event) => Some(event),
+        sdam::TopologyEffect::Emit(event) => Some(event),
         _ => None,
     });
     events.collect()
@@ -389,7 +391,7 @@ fn the_life_of_a_topology_is_logged() {
     let settings = TopologySettings::discovering(id(), vec![address()]);
     let (mut deployment, effects) = sdam::Topology::new(settings, now);
     let mut events = emitted(effects);
-    events.extend(emitted(deployment.apply(Input::Close, now)));
+    events.extend(emitted(deployment.apply(TopologyInput::Close, now)));
     let captured = logged_topology(&events);
     let server = ["serverHost", "serverPort"];
     let change = ["previousDescription", "newDescription"];
@@ -452,14 +454,14 @@ fn expect_selection(captured: &Captured, message: &str, own: &[&str]) {
 #[test]
 fn selection_is_logged() {
     let criteria = SelectionCriteria::default();
-    let target = Target::Read(&criteria);
+    let target = SelectionTarget::Read(&criteria);
     let captured = capture_one(|| selection_started(id(), FIND, target, Arc::default));
     expect_selection(&captured, "Server selection started", &[]);
     assert_eq!(captured.text("selector"), "read preference primary");
 
     let known = TopologyDescription::default();
     let captured =
-        capture_one(|| selection_succeeded(id(), FIND, Target::Write, &address(), &known));
+        capture_one(|| selection_succeeded(id(), FIND, SelectionTarget::Write, &address(), &known));
     expect_selection(&captured, "Server selection succeeded", &["serverHost", "serverPort"]);
     assert_eq!(captured.text("selector"), "writable server");
 
@@ -479,8 +481,8 @@ fn selection_is_logged() {
 fn waiting_for_a_server_is_information_and_the_rest_is_not() {
     let left = Duration::from_millis(1999);
     let captured = capture(Level::INFO, || {
-        selection_started(id(), FIND, Target::Write, || panic!("nobody reads it"));
-        selection_waits(id(), FIND, Target::Write, left, Arc::default);
+        selection_started(id(), FIND, SelectionTarget::Write, || panic!("nobody reads it"));
+        selection_waits(id(), FIND, SelectionTarget::Write, left, Arc::default);
     });
     let [waits] = &captured[..] else { panic!("{captured:?}") };
     assert_eq!(waits.level, Level::INFO);
@@ -495,9 +497,9 @@ fn nothing_is_put_into_words_while_nobody_listens() {
         assert!(!logs_commands() && !logs_connections() && !logs_topology());
         let never = || -> Arc<TopologyDescription> { panic!("nobody reads it") };
         let error = Error::new(ErrorKind::Shutdown);
-        selection_started(id(), FIND, Target::Write, never);
-        selection_waits(id(), FIND, Target::Write, Duration::ZERO, never);
-        selection_failed(id(), FIND, Target::Write, &error, never);
+        selection_started(id(), FIND, SelectionTarget::Write, never);
+        selection_waits(id(), FIND, SelectionTarget::Write, Duration::ZERO, never);
+        selection_failed(id(), FIND, SelectionTarget::Write, &error, never);
         command(&started(doc! {}, through("a")), id(), None);
     });
     assert!(captured.is_empty());

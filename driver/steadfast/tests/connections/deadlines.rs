@@ -70,7 +70,7 @@ async fn looking_for_a_server_ends_in_time() {
     clock.pass(SOON).await;
     let error = ping.await.unwrap().expect_err("no hello is answered");
     assert_bulk(spent(&error).selecting, "server selection", &error);
-    assert_says(&error, &["has not answered yet", &server.address()]);
+    assert_says(&error, &["has not been checked yet", &server.address()]);
     assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 0));
 }
 

@@ -67,6 +67,7 @@ async fn the_wrong_replica_set_is_told_with_both_names() {
 
 #[tokio::test]
 async fn a_unix_domain_socket_is_as_good_as_any_other() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     let path = server.unix_socket().expect("a socket").display().to_string();
     let uri = format!("mongodb://{}/", path.replace('/', "%2F"));

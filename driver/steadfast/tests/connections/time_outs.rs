@@ -71,5 +71,8 @@ async fn a_server_is_looked_for_as_long_as_server_selection_timeout_says() {
     clock.pass(Duration::from_millis(50)).await;
     let error = ping.await.unwrap().expect_err("no hello is answered");
     assert!(error.is_server_selection_error(), "{error:?}");
-    assert_says(&error, &["serverSelectionTimeoutMS", "has not answered yet", &server.address()]);
+    assert_says(
+        &error,
+        &["serverSelectionTimeoutMS", "has not been checked yet", &server.address()],
+    );
 }

@@ -58,6 +58,7 @@ async fn books(name: &str) -> (Database, Collection<Book>, Recorder<CommandEvent
 
 #[tokio::test]
 async fn a_stream_tells_of_every_change_and_ends_when_the_collection_is_dropped() {
+    testbed::require!(testbed::shared::servers());
     let (database, books, _) = books("every_change").await;
     let mut changes = bounded(books.watch()).await.unwrap();
     books.insert_one(book(1, "1984")).await.unwrap();
@@ -101,6 +102,7 @@ async fn a_stream_tells_of_every_change_and_ends_when_the_collection_is_dropped(
 
 #[tokio::test]
 async fn a_stream_is_taken_up_with_a_token_that_was_stored_also_after_its_end() {
+    testbed::require!(testbed::shared::servers());
     let (database, books, _) = books("stored").await;
     let mut changes = bounded(books.watch()).await.unwrap();
     for id in 1..=3 {
@@ -138,6 +140,7 @@ async fn a_stream_is_taken_up_with_a_token_that_was_stored_also_after_its_end() 
 
 #[tokio::test]
 async fn databases_and_whole_deployments_are_watched() {
+    testbed::require!(testbed::shared::servers());
     let (client, database, commands) = database("wider").await;
     let ours = doc! { "$match": { "ns.db": database.name() } };
     let mut in_database = bounded(database.watch()).await.unwrap();
@@ -175,6 +178,7 @@ async fn databases_and_whole_deployments_are_watched() {
 
 #[tokio::test]
 async fn events_show_documents_before_and_after_the_change_if_they_are_asked_to() {
+    testbed::require!(testbed::shared::servers());
     let (_, database, _) = database("images").await;
     let images = ChangeStreamPreAndPostImages::new(true);
     let create = database.create_collection("books");
@@ -204,6 +208,7 @@ async fn events_show_documents_before_and_after_the_change_if_they_are_asked_to(
 
 #[tokio::test]
 async fn expanded_events_tell_of_collections_and_indexes() {
+    testbed::require!(testbed::shared::servers());
     let (_, database, _) = database("expanded").await;
     let mut changes = database.watch().show_expanded_events(true).await.unwrap();
     database.create_collection("books").await.unwrap();
@@ -214,6 +219,7 @@ async fn expanded_events_tell_of_collections_and_indexes() {
 
 #[tokio::test]
 async fn a_pipeline_that_changes_the_events_is_read_as_what_comes_of_it() {
+    testbed::require!(testbed::shared::servers());
     #[derive(Debug, PartialEq, Deserialize)]
     struct Title {
         title: String,
@@ -246,6 +252,7 @@ async fn a_pipeline_that_changes_the_events_is_read_as_what_comes_of_it() {
 
 #[tokio::test]
 async fn without_waiting_a_stream_gives_what_there_is_and_the_latest_token() {
+    testbed::require!(testbed::shared::servers());
     let (database, books, commands) = books("no_waiting").await;
     let wait = Duration::from_millis(50);
     let mut changes = books.watch().max_await_time(wait).batch_size(2).await.unwrap();
@@ -282,6 +289,7 @@ async fn without_waiting_a_stream_gives_what_there_is_and_the_latest_token() {
 
 #[tokio::test]
 async fn a_stream_in_a_session_is_read_in_it_and_in_no_other() {
+    testbed::require!(testbed::shared::servers());
     let (_, books, commands) = books("session").await;
     let client = books.client();
     let mut session = client.start_session().await.unwrap();
@@ -324,6 +332,7 @@ async fn a_stream_in_a_session_is_read_in_it_and_in_no_other() {
 
 #[tokio::test]
 async fn a_stream_that_is_dropped_is_forgotten_by_the_server() {
+    testbed::require!(testbed::shared::servers());
     let (_, books, commands) = books("dropped").await;
     let changes = bounded(books.watch()).await.unwrap();
     drop(changes);
@@ -333,6 +342,8 @@ async fn a_stream_that_is_dropped_is_forgotten_by_the_server() {
 
 #[tokio::test]
 async fn what_a_server_does_not_allow_is_for_the_server_to_say() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(V6_0);
     let (_, books, _) = books("refused").await;
     let local = books.watch().read_concern(ReadConcern::local()).await.unwrap_err();
     assert!(matches!(&*local.kind, ErrorKind::Command(_)), "{local}");

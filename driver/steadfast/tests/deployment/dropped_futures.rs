@@ -133,6 +133,7 @@ async fn proxy(uri: &str) -> Proxy {
 /// pitfalls 21, 22 and 38
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked() {
+    testbed::require!(testbed::shared::servers());
     let replica_set = Tested {
         uri: testbed::shared::uri().expect("a deployment"),
         is_sharded: false,
@@ -147,9 +148,7 @@ async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leake
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked_on_a_sharded_cluster()
  {
-    if !testbed::require(testbed::Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let cluster = Tested {
         uri: testbed::shared::sharded_cluster().expect("a sharded cluster").uri(),
         is_sharded: true,

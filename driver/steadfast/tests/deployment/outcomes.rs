@@ -59,6 +59,7 @@ impl Collections {
 
 #[tokio::test]
 async fn merge_that_fails_half_way_is_maybe_applied() {
+    testbed::require!(testbed::shared::servers());
     let it = forty().await;
     let error = it.source.aggregate(pipeline()).await.unwrap_err();
     assert_eq!(it.merged().await, 39);
@@ -67,6 +68,7 @@ async fn merge_that_fails_half_way_is_maybe_applied() {
 
 #[tokio::test]
 async fn run_command_that_fails_half_way_is_maybe_applied() {
+    testbed::require!(testbed::shared::servers());
     let it = forty().await;
     let command = doc! { "aggregate": "source", "pipeline": pipeline(), "cursor": {} };
     let error = it.database.run_command(command).await.unwrap_err();
@@ -76,6 +78,7 @@ async fn run_command_that_fails_half_way_is_maybe_applied() {
 
 #[tokio::test]
 async fn get_more_that_merges_and_fails_half_way_is_maybe_applied() {
+    testbed::require!(testbed::shared::servers());
     let it = forty().await;
     // With an empty first batch, the pipeline is executed by the first `getMore`.
     let cursor = doc! { "batchSize": 0 };
@@ -89,6 +92,7 @@ async fn get_more_that_merges_and_fails_half_way_is_maybe_applied() {
 
 #[tokio::test]
 async fn apply_ops_that_fails_half_way_is_maybe_applied() {
+    testbed::require!(V6_0);
     // It locks the whole server, and so would wait for the transactions of other tests, and they for it.
     let it = forty_on(&testbed::shared::standalone().expect("a server").uri()).await;
     let insert = doc! { "op": "i", "ns": it.target.namespace().to_string(), "o": { "_id": 100 } };
@@ -111,6 +115,7 @@ async fn apply_ops_that_fails_half_way_is_maybe_applied() {
 
 #[tokio::test]
 async fn update_of_one_document_that_fails_is_not_applied() {
+    testbed::require!(testbed::shared::servers());
     let it = forty().await;
     let date = doc! { "$dateAdd": { "startDate": "$$NOW", "unit": "$unit", "amount": 1 } };
     let update = vec![doc! { "$set": { "date": date } }];

@@ -125,6 +125,7 @@ fn is_rejected_connection(event: &CmapEvent) -> bool {
 
 #[tokio::test]
 async fn rejected_requests_change_neither_topology_nor_pool_and_say_that_nothing_was_written() {
+    testbed::require!(V8_2);
     let server = LimitedServer::lock().await;
     let (topology, pool) = (Recorder::new(), Recorder::new());
     let client = server
@@ -175,6 +176,7 @@ async fn rejected_requests_change_neither_topology_nor_pool_and_say_that_nothing
 
 #[tokio::test]
 async fn rejected_statement_and_rejected_commit_leave_the_transaction_open() {
+    testbed::require!(V8_2);
     let server = LimitedServer::lock().await;
     let client = server.client(|_| ()).await;
     let jobs = server.collection(&client, "transactions").await;
@@ -197,6 +199,7 @@ async fn rejected_statement_and_rejected_commit_leave_the_transaction_open() {
 
 #[tokio::test]
 async fn rejected_connection_is_retried_and_does_not_clear_the_pool() {
+    testbed::require!(V8_2);
     let server = LimitedServer::lock().await;
     // On a machine that stalls for a second, the server admits the connection: then once more.
     for round in 0..20 {
@@ -239,6 +242,7 @@ async fn rejected_connection_is_retried_and_does_not_clear_the_pool() {
 
 #[tokio::test]
 async fn rejected_connection_is_an_overload_error_of_a_command_that_was_not_sent() {
+    testbed::require!(V8_2);
     let server = LimitedServer::lock().await;
     for _ in 0..20 {
         let pool = Recorder::new();
@@ -267,6 +271,7 @@ async fn rejected_connection_is_an_overload_error_of_a_command_that_was_not_sent
 
 #[tokio::test]
 async fn rejected_get_more_ends_cursor_and_change_stream_with_its_error() {
+    testbed::require!(V8_2);
     let server = LimitedServer::lock().await;
     let client = server.client(|_| ()).await;
     let jobs = server.collection(&client, "cursors").await;

@@ -92,6 +92,7 @@ fn ids(documents: &[Document]) -> Vec<i32> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_are_found_as_the_options_say() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, sent) = fresh("reads_find").await?;
     let numbers = database.collection::<Document>("numbers");
     fill(&numbers, &database, 10).await?;
@@ -129,6 +130,7 @@ async fn documents_are_found_as_the_options_say() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_is_read_in_place_typed_and_as_a_stream() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     #[derive(Deserialize)]
     struct Number {
         x: i32,
@@ -163,6 +165,7 @@ async fn a_cursor_is_read_in_place_typed_and_as_a_stream() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_of_another_type_is_an_error_and_the_stream_goes_on() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     #[derive(Debug, Deserialize)]
     struct Number {
         #[allow(dead_code)]
@@ -182,6 +185,7 @@ async fn a_document_of_another_type_is_an_error_and_the_stream_goes_on() -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_dropped_early_is_killed() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, sent) = fresh("reads_drop").await?;
     let numbers = database.collection::<Document>("numbers");
     fill(&numbers, &database, 10).await?;
@@ -194,6 +198,7 @@ async fn a_cursor_dropped_early_is_killed() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_killed_after_the_client_is_shut_down() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     // pitfall 37
     let (database, sent) = fresh("reads_shutdown").await?;
     let numbers = database.collection::<Document>("numbers");
@@ -212,6 +217,7 @@ async fn nothing_is_killed_after_the_client_is_shut_down() -> Result<()> {
 
 #[test]
 fn a_cursor_may_outlive_its_runtime() {
+    testbed::require!(testbed::shared::servers());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let cursor = runtime.block_on(async {
         let (database, _) = fresh("reads_runtime").await.unwrap();
@@ -225,6 +231,7 @@ fn a_cursor_may_outlive_its_runtime() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_advance_loses_no_batch() -> Result<()> {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     let (client, sent) = watched(&server.uri()).await?;
     let database = client.database("reads");
@@ -259,6 +266,7 @@ async fn a_dropped_advance_loses_no_batch() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_get_more_is_told_and_never_taken_for_the_end() -> Result<()> {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     let (client, sent) = watched(&server.uri()).await?;
     let database = client.database("reads");
@@ -293,6 +301,7 @@ async fn a_failed_get_more_is_told_and_never_taken_for_the_end() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tailable_cursor_waits_for_what_is_added() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_tail").await?;
     database.create_collection("log").capped(true).size(4096).await?;
     let log = database.collection::<Document>("log");
@@ -316,6 +325,7 @@ async fn a_tailable_cursor_waits_for_what_is_added() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pipelines_run_on_collections_and_databases() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     #[derive(Deserialize, PartialEq, Debug)]
     struct Parity {
         #[serde(rename = "_id")]
@@ -353,6 +363,7 @@ async fn pipelines_run_on_collections_and_databases() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_are_counted_and_values_distinguished() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_count").await?;
     let numbers = database.collection::<Document>("numbers");
     assert_eq!(numbers.estimated_document_count().await?, 0);
@@ -374,6 +385,7 @@ async fn documents_are_counted_and_values_distinguished() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn databases_and_collections_are_made_listed_and_dropped() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_admin").await?;
     let client = database.client();
     database.create_collection("capped").capped(true).size(4096).max(3).await?;
@@ -419,6 +431,7 @@ async fn databases_and_collections_are_made_listed_and_dropped() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn indexes_are_made_listed_and_dropped() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_indexes").await?;
     let books = database.collection::<Document>("books");
     let unique = IndexOptions::builder().unique(true).build();
@@ -456,6 +469,7 @@ async fn indexes_are_made_listed_and_dropped() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_runs_commands_of_its_own() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, sent) = fresh("reads_commands").await?;
     let numbers = database.collection::<Document>("numbers");
     fill(&numbers, &database, 5).await?;
@@ -480,6 +494,7 @@ async fn an_application_runs_commands_of_its_own() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn search_indexes_are_refused_by_a_server_that_has_none() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, sent) = fresh("reads_search").await?;
     let books = database.collection::<Document>("books");
     let model = steadfast::SearchIndexModel::builder().definition(doc! { "mappings": {} }).build();
@@ -494,6 +509,7 @@ async fn search_indexes_are_refused_by_a_server_that_has_none() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unacknowledged_command_does_not_wait() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_unacknowledged").await?;
     let unacknowledged = WriteConcern::nodes(0);
     database.create_collection("made").write_concern(unacknowledged.clone()).await?;

@@ -71,6 +71,7 @@ fn assert_refused(outcome: Result<Document>) -> Error {
 
 #[tokio::test]
 async fn scram_lets_in_who_knows_the_password_and_nobody_else() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(
         Options::new()
             .user(User::new("both", PASSWORD))
@@ -114,6 +115,7 @@ async fn scram_lets_in_who_knows_the_password_and_nobody_else() {
 /// pitfall 40
 #[tokio::test]
 async fn a_password_is_seen_neither_in_events_nor_in_debug() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new().user(User::new("ada", PASSWORD))).unwrap();
     let seen = Arc::new(Mutex::new(String::new()));
     let mut options = options(&server).await;
@@ -137,6 +139,7 @@ async fn a_password_is_seen_neither_in_events_nor_in_debug() {
 
 #[tokio::test]
 async fn tls_is_verified_by_default_and_relaxed_only_as_told() {
+    testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let other = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
@@ -177,6 +180,7 @@ async fn tls_is_verified_by_default_and_relaxed_only_as_told() {
 
 #[tokio::test]
 async fn a_certificate_for_another_host_is_refused_unless_the_name_is_waived() {
+    testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let elsewhere = ca.certificate_for("elsewhere", &["elsewhere.example"]).unwrap();
     let server = Mongod::standalone(Options::new().tls_with_certificate(&ca, &elsewhere)).unwrap();
@@ -194,6 +198,7 @@ async fn a_certificate_for_another_host_is_refused_unless_the_name_is_waived() {
 
 #[tokio::test]
 async fn a_client_certificate_is_a_login() {
+    testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let subject = ca.client_subject();
     let server = Mongod::standalone(Options::new().tls(&ca).user(User::x509(subject))).unwrap();

@@ -21,9 +21,7 @@ struct Sharded {
 impl Sharded {
     /// Begins with 20 documents, `{ _id, k, n: 0 }`. The shard key is `k`.
     async fn create(namespace: &'static str) -> Option<Self> {
-        if !testbed::require(testbed::Version::V8_2) {
-            return None;
-        }
+        testbed::found_or_skip(testbed::servers(testbed::Version::V8_2))?;
         let create = move || ShardedCollection::create(namespace, doc! { "k": "hashed" });
         let servers = tokio::task::spawn_blocking(create).await.unwrap();
         let proxy = Proxy::builder(servers.uri()).start().await.unwrap();

@@ -49,6 +49,7 @@ async fn begin(client: &Client) -> ClientSession {
 
 #[tokio::test]
 async fn a_transaction_shows_when_it_is_committed_and_then_as_a_whole() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "committed").await;
     let others = counter(&client, "committed_too").await;
@@ -67,6 +68,7 @@ async fn a_transaction_shows_when_it_is_committed_and_then_as_a_whole() {
 
 #[tokio::test]
 async fn an_aborted_transaction_leaves_nothing() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "aborted").await;
     let mut session = begin(&client).await;
@@ -80,6 +82,7 @@ async fn an_aborted_transaction_leaves_nothing() {
 
 #[tokio::test]
 async fn of_two_that_write_the_same_one_is_told_to_begin_again() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "conflict").await;
     let (mut one, mut other) = (begin(&client).await, begin(&client).await);
@@ -98,6 +101,7 @@ async fn of_two_that_write_the_same_one_is_told_to_begin_again() {
 
 #[tokio::test]
 async fn a_duplicate_key_ends_a_transaction_without_a_reason_to_repeat_it() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "duplicate").await;
     let mut session = begin(&client).await;
@@ -111,6 +115,7 @@ async fn a_duplicate_key_ends_a_transaction_without_a_reason_to_repeat_it() {
 
 #[tokio::test]
 async fn cursors_read_on_within_their_transaction() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "cursors").await;
     let more = (1..100).map(|id| doc! { "_id": id });
@@ -141,6 +146,7 @@ async fn cursors_read_on_within_their_transaction() {
 
 #[tokio::test]
 async fn a_dropped_session_does_not_keep_others_waiting() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "abandoned").await;
     let mut session = begin(&client).await;
@@ -153,6 +159,7 @@ async fn a_dropped_session_does_not_keep_others_waiting() {
 
 #[tokio::test]
 async fn a_commit_that_is_dropped_at_any_moment_can_be_finished() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "dropped").await;
     for round in 0..60 {
@@ -173,6 +180,7 @@ async fn a_commit_that_is_dropped_at_any_moment_can_be_finished() {
 
 #[tokio::test]
 async fn operations_that_are_dropped_leave_a_transaction_that_can_be_aborted() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "dropped_operations").await;
     for round in 0..60 {

@@ -94,6 +94,7 @@ fn book(id: i32) -> Book {
 
 #[tokio::test]
 async fn insert_one_returns_the_id_that_is_stored() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = fresh::<Document>().await;
     let generated = books.insert_one(doc! { "x": 1 }).await?.inserted_id;
     assert!(generated.as_object_id().is_some());
@@ -111,6 +112,7 @@ async fn insert_one_returns_the_id_that_is_stored() -> Result<()> {
 
 #[tokio::test]
 async fn typed_documents_are_written_and_read_back() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = fresh::<Book>().await;
     books.insert_one(book(1)).await?;
     books.insert_many([book(2), book(3)]).await?;
@@ -125,6 +127,7 @@ async fn typed_documents_are_written_and_read_back() -> Result<()> {
 
 #[tokio::test]
 async fn an_unmet_write_concern_is_an_error_and_the_write_is_there() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     // pitfall 11
     let (books, _) = fresh::<Document>().await;
     let impossible = WriteConcern::nodes(50).with_w_timeout(Duration::from_millis(10));
@@ -146,6 +149,7 @@ async fn an_unmet_write_concern_is_an_error_and_the_write_is_there() -> Result<(
 
 #[tokio::test]
 async fn insert_many_tells_what_was_inserted_from_what_was_not() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     for (ordered, expected) in [(true, vec![0, 1]), (false, vec![0, 1, 3])] {
         let (books, _) = fresh::<Document>().await;
         let documents = [1, 2, 1, 3].map(|id| doc! { "_id": id });
@@ -163,6 +167,7 @@ async fn insert_many_tells_what_was_inserted_from_what_was_not() -> Result<()> {
 
 #[tokio::test]
 async fn more_documents_than_a_command_may_have_go_in_several() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, sent) = fresh::<RawDocumentBuf>().await;
     let documents = (0..100_050).map(|id| rawdoc! { "_id": id });
     let result = books.insert_many(documents).await?;
@@ -186,6 +191,7 @@ async fn more_documents_than_a_command_may_have_go_in_several() -> Result<()> {
 
 #[tokio::test]
 async fn more_bytes_than_a_message_may_have_go_in_several() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, sent) = fresh::<RawDocumentBuf>().await;
     let text = "x".repeat(4 << 20);
     let documents: Vec<_> = (0..14).map(|id| rawdoc! { "_id": id, "s": text.as_str() }).collect();
@@ -200,6 +206,7 @@ async fn more_bytes_than_a_message_may_have_go_in_several() -> Result<()> {
 
 #[tokio::test]
 async fn a_document_may_be_as_large_as_the_server_says_and_no_larger() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, sent) = fresh::<RawDocumentBuf>().await;
     let of_size = |id: i32, size: usize| {
         let text = "x".repeat(size - 22);
@@ -215,6 +222,7 @@ async fn a_document_may_be_as_large_as_the_server_says_and_no_larger() -> Result
 
 #[tokio::test]
 async fn nothing_to_write_is_an_error() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = fresh::<Document>().await;
     assert!(books.insert_many(Vec::<Document>::new()).await.unwrap_err().is_invalid_argument());
     assert!(books.bulk_write([]).await.unwrap_err().is_invalid_argument());
@@ -223,6 +231,7 @@ async fn nothing_to_write_is_an_error() -> Result<()> {
 
 #[tokio::test]
 async fn updates_of_one_and_of_many() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = seeded((0..5).map(|id| doc! { "_id": id, "x": 1 })).await;
     let one = books.update_one(doc! { "x": 1 }, doc! { "$set": { "x": 2 } }).await?;
     assert_eq!((one.matched_count, one.modified_count, one.upserted_id), (1, 1, None));
@@ -240,6 +249,7 @@ async fn updates_of_one_and_of_many() -> Result<()> {
 
 #[tokio::test]
 async fn the_options_of_updates_do_what_they_say() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": "A", "n": [1, 5, 9] }]).await;
     let insensitive =
         Collation::builder().locale("en").strength(CollationStrength::Primary).build();
@@ -262,6 +272,7 @@ async fn the_options_of_updates_do_what_they_say() -> Result<()> {
 
 #[tokio::test]
 async fn replacements() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": 1, "x": 1 }]).await;
     let replaced = books.replace_one(doc! { "x": 1 }, doc! { "y": 2 }).await?;
     assert_eq!((replaced.matched_count, replaced.modified_count), (1, 1));
@@ -275,6 +286,7 @@ async fn replacements() -> Result<()> {
 
 #[tokio::test]
 async fn deletions_of_one_and_of_many() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = seeded((0..5).map(|id| doc! { "_id": id, "x": 1 })).await;
     assert_eq!(books.delete_one(doc! { "x": 1 }).await?.deleted_count, 1);
     let hinted = books.delete_many(doc! { "_id": { "$lt": 3 } }).hint(Hint::Name("_id_".into()));
@@ -286,6 +298,7 @@ async fn deletions_of_one_and_of_many() -> Result<()> {
 
 #[tokio::test]
 async fn finding_and_changing_in_one_step() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = seeded((0..3).map(|id| doc! { "_id": id, "x": id })).await;
     let increment = doc! { "$inc": { "x": 10 } };
     let before = books.find_one_and_update(doc! {}, increment.clone()).sort(doc! { "_id": -1 });
@@ -309,6 +322,7 @@ async fn finding_and_changing_in_one_step() -> Result<()> {
 
 #[tokio::test]
 async fn a_bulk_write_of_every_model() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     for ordered in [true, false] {
         let (books, sent) = seeded((0..6).map(|id| doc! { "_id": id, "x": 0 })).await;
         let set = doc! { "$set": { "x": 1 } };
@@ -350,6 +364,7 @@ fn failing() -> [WriteModel<Document>; 5] {
 
 #[tokio::test]
 async fn an_ordered_bulk_write_stops_at_the_first_refusal() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": 0 }]).await;
     let error = books.bulk_write(failing()).await.unwrap_err();
     let failed = bulk_error(&error);
@@ -364,6 +379,7 @@ async fn an_ordered_bulk_write_stops_at_the_first_refusal() -> Result<()> {
 
 #[tokio::test]
 async fn an_unordered_bulk_write_tries_everything() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": 0 }]).await;
     let error = books.bulk_write(failing()).ordered(false).await.unwrap_err();
     let failed = bulk_error(&error);
@@ -377,6 +393,7 @@ async fn an_unordered_bulk_write_tries_everything() -> Result<()> {
 
 #[tokio::test]
 async fn every_batch_of_a_bulk_write_reports_its_write_concern() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     // pitfall 3
     let (books, _) = seeded([doc! { "_id": 0 }]).await;
     let models: [WriteModel<Document>; 2] = [
@@ -395,6 +412,7 @@ async fn every_batch_of_a_bulk_write_reports_its_write_concern() -> Result<()> {
 
 #[tokio::test]
 async fn what_was_done_before_the_network_broke_is_told() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     // pitfall 36
     const NAME: &str = "a bulk write that breaks";
     let uri = testbed::shared::uri().expect("a deployment");
@@ -444,6 +462,7 @@ async fn wait_for_count(collection: &Collection<Document>, count: u64) {
 
 #[tokio::test]
 async fn unacknowledged_writes_are_done_and_nothing_is_counted() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, _) = fresh::<Document>().await;
     let none = WriteConcern::nodes(0);
     let inserted = books.insert_one(doc! { "_id": 1 }).write_concern(none.clone()).await?;
@@ -474,6 +493,7 @@ async fn unacknowledged_writes_are_done_and_nothing_is_counted() -> Result<()> {
 
 #[tokio::test]
 async fn an_unacknowledged_bulk_write_keeps_its_order() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let (books, sent) = seeded([doc! { "_id": 0 }]).await;
     let models: [WriteModel<Document>; 3] = [
         InsertOneModel::new(doc! { "_id": 1 }).into(),

@@ -29,6 +29,7 @@ const BETWEEN: i32 = 150;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_stream_tells_of_every_write_once_while_primaries_fail() {
+    testbed::require!(V6_0);
     bounded(async {
         let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
         let begun = Arc::new(AtomicUsize::new(0));
@@ -79,6 +80,7 @@ async fn take_up(numbers: &Collection<Document>, lost: &Events) -> Events {
 /// It is not waited for then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_stream_does_not_wait_for_a_member_that_is_known_to_be_gone() {
+    testbed::require!(V6_0);
     bounded(async {
         let set = ReplicaSet::start(3, Options::new()).unwrap();
         let patient = format!("{}&serverSelectionTimeoutMS=600000", set.uri());

@@ -23,6 +23,7 @@ async fn storm(operations: usize, failovers: usize, retrying: Retrying) -> Storm
 /// that may have been applied at most once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_thousand_increments_survive_failovers() {
+    testbed::require!(V6_0);
     let storm = bounded(storm(20_000, 8, Retrying::ByTheDriver)).await;
     report(&format!("increments: {storm}"));
     storm.audit.assert_clean();
@@ -37,6 +38,7 @@ async fn twenty_thousand_increments_survive_failovers() {
 /// any error, again. That this is found to be wrong shows that the test above can fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_naive_retry_counts_wrong() {
+    testbed::require!(V6_0);
     let storm = bounded(storm(20_000, 8, Retrying::Naively)).await;
     report(&format!("increments with a naive retry: {storm}"));
     assert!(!storm.audit.duplicated.is_empty(), "{:?}", storm.audit);
@@ -47,6 +49,7 @@ async fn a_naive_retry_counts_wrong() {
 /// whose outcome must be right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_say_what_became_of_increments_that_nobody_repeats() {
+    testbed::require!(V6_0);
     let storm = bounded(storm(6_000, 6, Retrying::Never)).await;
     report(&format!("increments that nobody repeats: {storm}"));
     storm.audit.assert_clean();

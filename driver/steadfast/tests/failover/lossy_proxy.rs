@@ -17,7 +17,7 @@ pub(crate) struct LossyProxy {
 
 impl LossyProxy {
     /// Stands before `server` and loses one of `every` writes, with its connection.
-    pub(crate) async fn before(server: SocketAddr, every: u64) -> Self {
+    pub(crate) async fn start(server: SocketAddr, every: u64) -> Self {
         let lossy = |then, name| WRITES.into_iter().fold(Rule::new(then).name(name), Rule::command);
         let replies = lossy(Reaction::lose_reply(), REPLIES).skip(every).every(2 * every);
         // It is not asked about those that the first takes.

@@ -74,12 +74,13 @@ async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
 /// pitfalls 6 and 8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_stored_once_or_not_at_all_whatever_is_lost() {
+    testbed::require!(V6_0);
     bounded(async {
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
         let straight = bucket(&Client::with_uri_str(set.uri()).await.unwrap());
         straight.upload_from_stream("first", &b""[..]).await.unwrap();
-        let proxy = LossyProxy::builder(set.addresses()[0], LOSE_EVERY).await;
+        let proxy = LossyProxy::start(set.addresses()[0], LOSE_EVERY).await;
 
         let mut tasks = JoinSet::new();
         for task in 0..TASKS {

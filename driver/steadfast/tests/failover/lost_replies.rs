@@ -28,13 +28,14 @@ const DATABASE: &str = "lost";
 /// pitfalls 4, 6, 8 and 36
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_replies_are_not_applied_twice() {
+    testbed::require!(V6_0);
     bounded(async {
         const OPERATIONS: i64 = 2_000;
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
         let straight = Client::with_uri_str(set.uri()).await.unwrap();
         Target::prepare(&straight.database(DATABASE), TASKS, OPERATIONS).await;
-        let proxy = LossyProxy::builder(set.addresses()[0], LOSE_EVERY).await;
+        let proxy = LossyProxy::start(set.addresses()[0], LOSE_EVERY).await;
 
         let mut tasks = JoinSet::new();
         for task in 0..TASKS {
@@ -76,6 +77,7 @@ async fn lost_replies_are_not_applied_twice() {
 /// neither more nor less, so that the test above is known to see them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
+    testbed::require!(V6_0);
     bounded(async {
         const OPERATIONS: i64 = 700;
         let began = Instant::now();
@@ -83,7 +85,7 @@ async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
         let straight = Client::with_uri_str(set.uri()).await.unwrap();
         let logs = straight.database(DATABASE).collection::<Document>("logs");
         logs.insert_many((0..TASKS).map(|task| doc! { "_id": task, "log": [] })).await.unwrap();
-        let proxy = LossyProxy::builder(set.addresses()[0], LOSE_EVERY).await;
+        let proxy = LossyProxy::start(set.addresses()[0], LOSE_EVERY).await;
         let uri = format!("{}&retryWrites=false", proxy.uri());
 
         let mut tasks = JoinSet::new();

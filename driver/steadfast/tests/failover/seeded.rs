@@ -22,6 +22,7 @@ use std::{
 };
 
 use blackpipe::proxy::{Direction, Proxy, Reaction, Rule};
+use blackpipe_base::rng::Rng;
 use steadfast::{
     Client,
     bson::{Document, doc},
@@ -64,20 +65,12 @@ enum Event {
     ReleaseReplication,
 }
 
-/// SplitMix64.
-struct Dice(u64);
+/// Random plans.
+struct Dice(Rng);
 
 impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     fn below(&mut self, bound: u64) -> u64 {
-        self.roll() % bound
+        self.0.below(bound)
     }
 
     fn member(&mut self) -> usize {
@@ -254,7 +247,7 @@ type Run = (Books, Vec<Answer>);
 
 /// Makes the writes of a seed, and compares what was said of each with what the servers have in the end.
 async fn run(seed: u64) -> Run {
-    let mut dice = Dice(seed);
+    let mut dice = Dice(Rng::new(seed));
     let deployment = Deployment::replica_set(MEMBERS)
         .seed(seed)
         .election_timeout(Duration::from_millis(50))

@@ -31,6 +31,7 @@ fn calm_set() -> Arc<ReplicaSet> {
 /// With a write concern of majority, so that each can be told to be applied exactly once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_error_reaches_the_application_while_primaries_step_down() {
+    testbed::require!(V6_0);
     let storm = bounded(async {
         Storm::over(calm_set(), &[Failover::StepDown; 4], 4_000, Retrying::ByTheDriver).await
     })
@@ -44,6 +45,7 @@ async fn no_error_reaches_the_application_while_primaries_step_down() {
 /// What was acknowledged with `w: 1` may be undone by a failover, so only errors are counted here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neither_reads_nor_writes_of_w_1_fail_while_primaries_step_down() {
+    testbed::require!(V6_0);
     const TASKS: i32 = 8;
     const STEP_DOWNS: usize = 3;
     /// How many rounds of all tasks together go by before each step-down, and after the last.

@@ -1,7 +1,7 @@
-//! The compressors themselves: one small module for each that is built in.
+//! The compressors: one module per crate feature.
 //!
-//! Each has the same two functions. `compress` appends to a buffer. `decompress` is told how many bytes to expect and
-//! never makes more than one byte beyond that: an output of another length than expected is for the caller to refuse.
+//! Each module has two functions. `compress` appends to a buffer. `decompress` takes the expected
+//! size and produces at most one byte more; the caller rejects any other size.
 
 use bytes::Bytes;
 
@@ -71,14 +71,14 @@ mod snappy {
     }
 
     pub(super) fn decompress(input: &[u8], expected: usize) -> Result<Bytes, WireError> {
-        let refuse = |error| super::decompress_error(Compressor::Snappy, error);
-        // Snappy data begins with its own claim. Both claims must agree before memory is set aside for either.
-        let actual = snap::raw::decompress_len(input).map_err(refuse)?;
+        let failed = |error| super::decompress_error(Compressor::Snappy, error);
+        // Snappy data states its own size. Both sizes must agree before memory is allocated.
+        let actual = snap::raw::decompress_len(input).map_err(failed)?;
         if actual != expected {
             return Err(WireError::UncompressedSizeMismatch { claimed: expected, actual });
         }
         let mut output = vec![0; expected];
-        let written = snap::raw::Decoder::new().decompress(input, &mut output).map_err(refuse)?;
+        let written = snap::raw::Decoder::new().decompress(input, &mut output).map_err(failed)?;
         output.truncate(written);
         Ok(output.into())
     }
@@ -112,22 +112,24 @@ mod zlib {
     }
 
     pub(super) fn decompress(input: &[u8], expected: usize) -> Result<Bytes, WireError> {
-        let refuse =
+        let failed =
             |reason: String| super::decompress_error(Compressor::Zlib(ZlibLevel::DEFAULT), reason);
-        // `decompress_vec` fills the capacity and never grows it. One byte of room beyond the claim is how data that
-        // holds more than it claims gives itself away.
+        // `decompress_vec` fills the capacity and never grows it. One spare byte reveals data that
+        // is longer than claimed.
         let mut output = Vec::with_capacity(expected + 1);
         let mut inflater = Decompress::new(true);
         let status = inflater
             .decompress_vec(input, &mut output, FlushDecompress::Finish)
-            .map_err(|error| refuse(error.to_string()))?;
+            .map_err(|error| failed(error.to_string()))?;
         match status {
             Status::StreamEnd if inflater.total_in() == input.len() as u64 => Ok(output.into()),
-            Status::StreamEnd => Err(refuse("bytes follow the end of the data".to_owned())),
+            Status::StreamEnd => {
+                Err(failed("unexpected bytes after the end of the data".to_owned()))
+            }
             Status::Ok | Status::BufError if output.len() > expected => {
                 Err(WireError::UncompressedSizeMismatch { claimed: expected, actual: output.len() })
             }
-            Status::Ok | Status::BufError => Err(refuse("the data is cut short".to_owned())),
+            Status::Ok | Status::BufError => Err(failed("the data is truncated".to_owned())),
         }
     }
 }
@@ -138,7 +140,8 @@ mod zstandard {
 
     use crate::{compressor::Compressor, error::WireError};
 
-    /// Zstandard's own default, named here so that a change of it there changes nothing here.
+    /// Default level of Zstandard, fixed here so that a new version of the library does not change
+    /// it.
     const LEVEL: i32 = 3;
 
     pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -151,8 +154,8 @@ mod zstandard {
     }
 
     pub(super) fn decompress(input: &[u8], expected: usize) -> Result<Bytes, WireError> {
-        // Decompressing in one go into a buffer of fixed size needs no window: the frame's claim about the size of its
-        // window, another way to ask for memory, is never followed.
+        // Decompressing into a buffer of fixed size needs no window, so the window size that the
+        // frame requests is never allocated.
         let mut output = vec![0; expected];
         let written = zstd::bulk::decompress_to_buffer(input, &mut output)
             .map_err(|error| super::decompress_error(Compressor::Zstd, error))?;

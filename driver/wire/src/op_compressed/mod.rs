@@ -1,4 +1,4 @@
-//! OP_COMPRESSED: another message in compressed form, and the commands that must never be.
+//! OP_COMPRESSED: another message in compressed form, and the commands that are never compressed.
 
 mod codec;
 
@@ -6,15 +6,15 @@ use bytes::Bytes;
 
 use crate::{
     compressor::{Compressor, CompressorSet},
-    draft::{Draft, split_message},
+    draft::{MessageDraft, split_message},
     error::WireError,
     header::{HEADER_LENGTH, OpCode},
     op_msg,
-    reader::Reader,
+    reader::PayloadReader,
 };
 
-/// The commands that the compression specification forbids to compress: they carry secrets, or a connection opens with
-/// them before anything has been agreed upon. In lower case; `isMaster` is known in two spellings.
+/// Commands that the compression specification excludes, in lower case: they carry credentials or
+/// come before the negotiation. `isMaster` has two spellings.
 const NEVER_COMPRESSED: [&str; 11] = [
     "authenticate",
     "copydb",
@@ -29,7 +29,7 @@ const NEVER_COMPRESSED: [&str; 11] = [
     "updateuser",
 ];
 
-/// Whether messages with this command may be compressed.
+/// Returns `true` if messages with this command may be compressed.
 ///
 /// ```
 /// use steadfast_wire::may_compress;
@@ -41,11 +41,16 @@ pub fn may_compress(command: &str) -> bool {
     !NEVER_COMPRESSED.iter().any(|name| name.eq_ignore_ascii_case(command))
 }
 
-/// Appends the compressed form of a finished message to `out`, and returns its length.
+/// Appends the compressed form of a finished message to `out` and returns its length.
 ///
-/// Asks the message itself what it holds: a request whose command [may not be compressed](may_compress), or an OP_QUERY
-/// (a legacy hello), is an error and nothing is written. Replies (whose `response_to` is not 0) hold no command. A
-/// checksum in the message is kept; it covers the message as it is before compression.
+/// The message itself is inspected: a request whose command [may not be compressed](may_compress),
+/// or a legacy hello (OP_QUERY), is an error and `out` stays unchanged. Replies (`responseTo` other
+/// than 0) contain no command. A checksum in the message is kept and covers the uncompressed
+/// message.
+///
+/// # Errors
+///
+/// [`WireError::MustNotCompress`], [`WireError::NestedCompression`], or an error of the compressor.
 pub fn compress(
     message: &[u8],
     compressor: Compressor,
@@ -67,7 +72,7 @@ pub fn compress(
     }
     let size = i32::try_from(payload.len())
         .map_err(|_| WireError::TooLongToWrite { what: "the message", length: payload.len() })?;
-    let draft = Draft::start(out, header.request_id, header.response_to, OpCode::Compressed);
+    let draft = MessageDraft::start(out, header.request_id, header.response_to, OpCode::Compressed);
     draft.out.extend_from_slice(&header.op_code.code().to_le_bytes());
     draft.out.extend_from_slice(&size.to_le_bytes());
     draft.out.push(compressor.id());
@@ -75,7 +80,7 @@ pub fn compress(
     draft.finish()
 }
 
-/// What was inside an OP_COMPRESSED.
+/// The content of an OP_COMPRESSED.
 #[derive(Debug)]
 pub(crate) struct Decompressed {
     pub(crate) compressor: Compressor,
@@ -83,20 +88,21 @@ pub(crate) struct Decompressed {
     pub(crate) payload: Bytes,
 }
 
-/// Decompresses what follows the header of an OP_COMPRESSED, if the message in it keeps to `max_message_size`.
+/// Decompresses the payload of an OP_COMPRESSED if the message does not exceed `max_message_size`.
 pub(crate) fn decompress(
     payload: Bytes,
     max_message_size: usize,
     negotiated: CompressorSet,
 ) -> Result<Decompressed, WireError> {
-    let mut reader = Reader::new(payload);
+    let mut reader = PayloadReader::new(payload);
     let op_code = OpCode::from_code(reader.i32("the original operation code")?)?;
     if op_code == OpCode::Compressed {
         return Err(WireError::NestedCompression);
     }
     let claimed = reader.i32("the uncompressed size")?;
     let compressor = Compressor::from_id(reader.u8("the compressor id")?)?;
-    // The claim leaves the header out; the limit does not. Nothing is allocated before they agree.
+    // `uncompressedSize` excludes the header, the limit includes it. Nothing is allocated before
+    // this check.
     let max = max_message_size.saturating_sub(HEADER_LENGTH);
     let size = match usize::try_from(claimed) {
         Ok(size) if size <= max => size,

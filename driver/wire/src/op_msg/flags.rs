@@ -4,7 +4,7 @@ use std::ops::{BitOr, BitOrAssign};
 
 use crate::error::WireError;
 
-/// A set of the flags that an OP_MSG can carry.
+/// A set of OP_MSG flags.
 ///
 /// ```
 /// use steadfast_wire::MsgFlags;
@@ -17,33 +17,38 @@ use crate::error::WireError;
 pub struct MsgFlags(u32);
 
 impl MsgFlags {
-    /// The message ends with a CRC-32C of its bytes.
+    /// `checksumPresent`: the message ends with a CRC-32C of its bytes.
     pub const CHECKSUM_PRESENT: Self = Self(1);
-    /// In a request: no reply is wanted. In a reply: another reply follows without being asked for.
+    /// `moreToCome`: in a request, the server sends no reply; in a reply, another reply follows
+    /// without a request.
     pub const MORE_TO_COME: Self = Self(1 << 1);
-    /// In a request: the client can take more than one reply to it.
+    /// `exhaustAllowed`: in a request, the client accepts more than one reply.
     pub const EXHAUST_ALLOWED: Self = Self(1 << 16);
 
-    /// The low half of the bits must be understood by whoever reads them; the high half may be ignored.
+    /// Required flags: a reader must reject unknown bits among them. The high 16 bits are optional.
     const REQUIRED: u32 = 0xffff;
     const KNOWN: u32 = Self::CHECKSUM_PRESENT.0 | Self::MORE_TO_COME.0 | Self::EXHAUST_ALLOWED.0;
 
-    /// No flags.
+    /// Returns the empty set.
     pub const fn empty() -> Self {
         Self(0)
     }
 
-    /// Whether all flags of `other` are set.
+    /// Returns `true` if all flags of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The bits as they stand in a message.
+    /// Returns the bits as used in messages.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Reads the bits of a message: unknown required bits are an error, unknown optional ones are dropped.
+    /// Parses the bits of a message and drops unknown optional bits.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::UnknownFlags`] if an unknown required bit is set.
     pub const fn from_bits(bits: u32) -> Result<Self, WireError> {
         let unknown = bits & Self::REQUIRED & !Self::KNOWN;
         if unknown != 0 {

@@ -1,4 +1,4 @@
-//! OP_MSG: every command and every reply. A body document, and document sequences beside it.
+//! OP_MSG, the message of all commands and replies: one body and any number of document sequences.
 
 mod flags;
 mod sections;
@@ -17,54 +17,61 @@ use crate::{
     document::{DocumentBytes, DocumentRun},
     error::WireError,
     header::HEADER_LENGTH,
-    reader::Reader,
+    reader::PayloadReader,
 };
 
-/// The kind byte of a section that is a body.
+/// Section kind of a body.
 const BODY: u8 = 0;
-/// The kind byte of a section that is a document sequence.
+/// Section kind of a document sequence.
 const SEQUENCE: u8 = 1;
-/// How many bytes a checksum takes.
+/// Length of the checksum in bytes.
 const CHECKSUM_LENGTH: usize = 4;
 
 /// A decoded OP_MSG. Its documents share the memory of the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpMsg {
-    /// The flags, unknown optional ones left out. If [`MsgFlags::CHECKSUM_PRESENT`] is among them, the checksum was right.
+    /// The flags, without unknown optional ones. [`MsgFlags::CHECKSUM_PRESENT`] means that the
+    /// checksum was verified.
     pub flags: MsgFlags,
-    /// The command or the reply.
+    /// The command or the reply (section kind 0).
     pub body: DocumentBytes,
-    /// Arguments of the command that travel beside it, in the order in which they came.
+    /// The document sequences (section kind 1), in their order in the message.
     pub sequences: Vec<DocumentSequence>,
 }
 
 impl OpMsg {
-    /// A message of a body alone.
+    /// Creates a message that has only a body.
     pub fn new(body: DocumentBytes) -> Self {
         Self { flags: MsgFlags::empty(), body, sequences: Vec::new() }
     }
 
-    /// The same with these flags.
+    /// Returns the message with these flags.
     pub fn with_flags(mut self, flags: MsgFlags) -> Self {
         self.flags = flags;
         self
     }
 
-    /// The same with one more document sequence.
+    /// Returns the message with one more document sequence.
     pub fn with_sequence(mut self, identifier: impl Into<String>, documents: DocumentRun) -> Self {
         self.sequences.push(DocumentSequence { identifier: identifier.into(), documents });
         self
     }
 
-    /// The document sequence with this identifier.
+    /// Returns the document sequence with this identifier.
     pub fn sequence(&self, identifier: &str) -> Option<&DocumentSequence> {
         self.sequences.iter().find(|sequence| sequence.identifier == identifier)
     }
 
     /// Appends the message to `out` and returns its length. `response_to` is 0 in a request.
     ///
-    /// This is for servers and tests; a client writes with a [`MessageWriter`] and need not have the documents first.
+    /// Intended for servers and tests. A client uses [`MessageWriter`], which does not need the
+    /// documents in memory first.
+    ///
+    /// # Errors
+    ///
+    /// An error if an identifier contains a NUL or occurs twice, or the message is too long. `out`
+    /// is unchanged then.
     pub fn encode(
         &self,
         request_id: i32,
@@ -86,23 +93,23 @@ impl OpMsg {
         writer.finish()
     }
 
-    /// Reads what follows the header. The header's bytes are needed because the checksum covers them.
+    /// Decodes the payload. The checksum covers the header, so its bytes are required.
     pub(crate) fn decode(header: &[u8; HEADER_LENGTH], payload: Bytes) -> Result<Self, WireError> {
-        let mut reader = Reader::new(payload.clone());
+        let mut reader = PayloadReader::new(payload.clone());
         let flags = MsgFlags::from_bits(reader.u32("the flag bits")?)?;
         if flags.contains(MsgFlags::CHECKSUM_PRESENT) {
             let covered = verify_checksum(header, &payload)?;
-            reader = Reader::new(payload.slice(4..covered));
+            reader = PayloadReader::new(payload.slice(4..covered));
         }
         Self::decode_sections(flags, reader)
     }
 
-    fn decode_sections(flags: MsgFlags, mut reader: Reader) -> Result<Self, WireError> {
+    fn decode_sections(flags: MsgFlags, mut reader: PayloadReader) -> Result<Self, WireError> {
         let mut body = None;
         let mut sequences: Vec<DocumentSequence> = Vec::new();
         while !reader.is_empty() {
             match reader.u8("a section's kind")? {
-                BODY if body.is_some() => return Err(WireError::SecondBody),
+                BODY if body.is_some() => return Err(WireError::DuplicateBody),
                 BODY => body = Some(reader.document("the body")?),
                 SEQUENCE => {
                     let sequence = DocumentSequence::decode(&mut reader)?;
@@ -116,35 +123,35 @@ impl OpMsg {
                 kind => return Err(WireError::UnknownSectionKind { kind }),
             }
         }
-        Ok(Self { flags, body: body.ok_or(WireError::NoBody)?, sequences })
+        Ok(Self { flags, body: body.ok_or(WireError::MissingBody)?, sequences })
     }
 }
 
-/// A named run of documents that stands beside the body of an OP_MSG, in place of an array in it.
+/// A document sequence (section kind 1), which replaces an array of the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentSequence {
-    /// The name of the command's argument: `documents`, `updates`, `deletes`.
+    /// The name of the command's array field: `documents`, `updates` or `deletes`.
     pub identifier: String,
     /// The documents.
     pub documents: DocumentRun,
 }
 
 impl DocumentSequence {
-    /// The documents in their order.
+    /// Iterates over the documents in their order.
     pub fn iter(&self) -> impl Iterator<Item = &RawDocument> {
         self.documents.iter()
     }
 
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+    fn decode(reader: &mut PayloadReader) -> Result<Self, WireError> {
         let left = reader.left();
         let size = reader.i32("a document sequence's size")?;
-        // The size counts its own four bytes.
+        // The size includes its own four bytes.
         let rest = match usize::try_from(size) {
             Ok(size @ 4..) if size <= left => size - 4,
             Ok(_) | Err(_) => return Err(WireError::SequenceSize { size, left }),
         };
-        let mut section = Reader::new(reader.take(rest, "a document sequence")?);
+        let mut section = PayloadReader::new(reader.take(rest, "a document sequence")?);
         Ok(Self {
             identifier: section.cstring("a document sequence's identifier")?,
             documents: section.documents("a document of a sequence")?,
@@ -152,9 +159,9 @@ impl DocumentSequence {
     }
 }
 
-/// Compares the last four bytes with the CRC-32C of all bytes before them; returns where in the payload they begin.
+/// Verifies the CRC-32C in the last four bytes. Returns its offset in the payload.
 fn verify_checksum(header: &[u8; HEADER_LENGTH], payload: &[u8]) -> Result<usize, WireError> {
-    // The flag bits are not the checksum, too.
+    // The first four bytes are the flag bits and cannot be the checksum.
     let (covered, claimed) = match payload.split_last_chunk::<CHECKSUM_LENGTH>() {
         Some((covered, claimed)) if covered.len() >= 4 => (covered, claimed),
         Some(_) | None => {

@@ -1,23 +1,24 @@
-//! A look at the sections of an encoded OP_MSG without decoding their documents.
+//! Walks over the sections of an encoded OP_MSG without decoding their documents.
 
 use super::{BODY, SEQUENCE};
 use crate::{document::split_document, error::WireError};
 
-/// One section of a message, as bytes.
+/// A section of an encoded message.
 pub(super) enum Section<'a> {
-    /// A body document.
+    /// The bytes of a body document.
     Body(&'a [u8]),
-    /// A document sequence: its identifier.
+    /// The identifier of a document sequence.
     Sequence(&'a [u8]),
 }
 
-/// The name of the command in an OP_MSG (the payload without header): the first key of its body. Empty if the body is.
+/// Returns the command name of an OP_MSG payload: the first key of its body. Empty if the body is
+/// empty.
 pub(crate) fn command_name(payload: &[u8]) -> Result<String, WireError> {
     let mut sections = payload.get(4..).unwrap_or_default();
     loop {
-        let (section, rest) = split_section(sections)?.ok_or(WireError::NoBody)?;
+        let (section, rest) = split_section(sections)?.ok_or(WireError::MissingBody)?;
         if let Section::Body(body) = section {
-            // A length of four bytes and the type of the first element come before its key.
+            // Skips the length (four bytes) and the element type of the first field.
             let key = cstring(body.get(5..).unwrap_or_default());
             return Ok(String::from_utf8_lossy(key).into_owned());
         }
@@ -25,7 +26,7 @@ pub(crate) fn command_name(payload: &[u8]) -> Result<String, WireError> {
     }
 }
 
-/// Whether one of the sections of `payload` is a sequence with this identifier.
+/// Returns `true` if `payload` contains a document sequence with this identifier.
 pub(super) fn has_sequence(payload: &[u8], identifier: &str) -> Result<bool, WireError> {
     let mut sections = payload.get(4..).unwrap_or_default();
     while let Some((section, rest)) = split_section(sections)? {
@@ -37,12 +38,12 @@ pub(super) fn has_sequence(payload: &[u8], identifier: &str) -> Result<bool, Wir
     Ok(false)
 }
 
-/// The first section and what follows it; `None` at the end.
+/// Splits off the first section. Returns `None` at the end.
 fn split_section(sections: &[u8]) -> Result<Option<(Section<'_>, &[u8])>, WireError> {
     let Some((kind, payload)) = sections.split_first() else {
         return Ok(None);
     };
-    // Both kinds begin with the number of their bytes, these four included.
+    // Both kinds begin with their size, its own four bytes included.
     let (section, rest) = split_document(payload)
         .map_err(|fault| WireError::Document { what: "a section", fault })?;
     match *kind {

@@ -251,10 +251,10 @@ fn shown<'a>(
 }
 
 /// Returns when the client closed its connection, even if unread bytes precede the end.
-async fn client_gone(client: &TcpStream) {
-    const LOOK_EVERY: Duration = Duration::from_millis(50);
+async fn client_closed(client: &TcpStream) {
+    const POLL_INTERVAL: Duration = Duration::from_millis(50);
     loop {
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
         match timeout(Duration::ZERO, client.ready(Interest::READABLE)).await {
             Ok(Ok(ready)) if ready.is_read_closed() => return,
             Ok(Err(_)) => return,

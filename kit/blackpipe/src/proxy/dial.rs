@@ -74,16 +74,18 @@ impl Dialer {
         let too_late = |_| io::Error::new(io::ErrorKind::TimedOut, "no reply to hello within 10 s");
         let asked = async {
             match self.connect(address).await? {
-                ServerStream::Plain(mut stream) => ask(&mut stream).await,
+                ServerStream::Plain(mut stream) => exchange_hello(&mut stream).await,
                 #[cfg(feature = "tls")]
-                ServerStream::Encrypted(mut stream) => ask(&mut *stream).await,
+                ServerStream::Encrypted(mut stream) => exchange_hello(&mut *stream).await,
             }
         };
         timeout(CONNECT_TIMEOUT, asked).await.map_err(too_late)?
     }
 }
 
-async fn ask<S: AsyncReadExt + AsyncWriteExt + Unpin>(stream: &mut S) -> io::Result<Document> {
+async fn exchange_hello<S: AsyncReadExt + AsyncWriteExt + Unpin>(
+    stream: &mut S,
+) -> io::Result<Document> {
     let hello = rawdoc! { "hello": 1, "$db": "admin" };
     let hello = OpMsg::new(hello.try_into().map_err(io::Error::other)?);
     let mut request = Vec::new();

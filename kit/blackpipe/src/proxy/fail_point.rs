@@ -230,7 +230,7 @@ mod tests {
         assert!(on("alwaysOn", nothing).unwrap_err().contains("errorCode"));
         let typo = doc! { "failCommand": ["insert"], "closeConnection": true };
         assert!(on("alwaysOn", typo).unwrap_err().contains("data.failCommand:"));
-        let nobody = doc! { "closeConnection": true };
-        assert!(on("alwaysOn", nobody).unwrap_err().contains("failCommands"));
+        let no_commands = doc! { "closeConnection": true };
+        assert!(on("alwaysOn", no_commands).unwrap_err().contains("failCommands"));
     }
 }

@@ -198,6 +198,25 @@ async fn accept(state: Arc<ProxyState>, NewListener { listener, member }: NewLis
 }
 
 /// A running proxy. Dropping it closes all connections.
+///
+/// ```
+/// use blackpipe::{
+///     proxy::{Proxy, Reaction, Rule},
+///     server::{Role, Server},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // A scripted server stands in for a real one here.
+/// let server = Server::lenient(Role::Standalone);
+/// let proxy = Proxy::builder(server.address()).start().await?;
+/// let rule = proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
+/// // … connect the application to `proxy.uri()` and insert a document …
+/// assert_eq!(proxy.remove(&rule), Some(0), "no insert arrived in this example");
+/// proxy.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Proxy {
     upstream: Upstream,
     set_name: Option<String>,

@@ -16,7 +16,19 @@ use serde::{
 /// In rules files and commands it is a name (`"loseReply"`) or a document with settings (`{
 /// loseReply: { reset: true } }`).
 ///
-/// [`Delay`](Self::Delay) and [`Throttle`](Self::Throttle) also let the following rules apply. Any other reaction ends the evaluation of rules.
+/// [`Delay`](Self::Delay) and [`Throttle`](Self::Throttle) also let the following rules apply. Any
+/// other reaction ends the evaluation of rules.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use blackpipe::proxy::{ErrorReply, Reaction, Rule};
+///
+/// let slow = Rule::new(Reaction::delay_reply(Duration::from_millis(20)));
+/// let overloaded = ErrorReply::new(462).with_labels(["SystemOverloadedError", "RetryableError"]);
+/// let rejected = Rule::new(Reaction::Error(overloaded)).command("find").probability(0.1).seed(7);
+/// assert_eq!((slow.reaction().name(), rejected.reaction().name()), ("delay", "error"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[non_exhaustive]

@@ -94,7 +94,7 @@ impl<S: Transport> ServedConnection<'_, S> {
         self.note(TranscriptEvent::came(&request));
         let steps = match self.inner.decide(&request) {
             RequestDecision::Steps(steps) => steps,
-            RequestDecision::AskTest(test) => self.unless_gone(test).await?.unwrap_or_default(),
+            RequestDecision::AskTest(test) => self.unless_closed(test).await?.unwrap_or_default(),
         };
         for step in steps {
             self.perform(&request, step).await?;
@@ -115,7 +115,7 @@ impl<S: Transport> ServedConnection<'_, S> {
                 Ok(())
             }
             Step::Reply(reply) => self.reply(request, &reply, request.id, false).await.map(drop),
-            Step::DefaultReply if request.is_hello() => self.greet(request).await,
+            Step::DefaultReply if request.is_hello() => self.reply_to_hello(request).await,
             Step::DefaultReply => {
                 let reply = self.inner.default_reply(request);
                 self.reply(request, &reply, request.id, false).await.map(drop)
@@ -136,8 +136,8 @@ impl<S: Transport> ServedConnection<'_, S> {
                 self.note(TranscriptEvent::Did(format!("sent {} raw bytes", bytes.len())));
                 self.send(&bytes).await
             }
-            Step::WaitFor(gate) => self.unless_gone(gate.opened()).await,
-            Step::Delay(time) => self.unless_gone(tokio::time::sleep(time)).await,
+            Step::WaitFor(gate) => self.unless_closed(gate.opened()).await,
+            Step::Delay(time) => self.unless_closed(tokio::time::sleep(time)).await,
             Step::NoReply => Ok(()),
             Step::HangUp => Err(ConnectionEnd::HangUp),
             Step::Reset => Err(ConnectionEnd::Reset),
@@ -146,7 +146,7 @@ impl<S: Transport> ServedConnection<'_, S> {
 
     /// Replies to `hello` according to the role. With `topologyVersion`, waits for a change or
     /// `maxAwaitTimeMS`; with `exhaustAllowed`, streams further replies.
-    async fn greet(&mut self, request: &Request) -> Result<(), ConnectionEnd> {
+    async fn reply_to_hello(&mut self, request: &Request) -> Result<(), ConnectionEnd> {
         let mut hello = self.inner.hello.subscribe();
         let streams = hello.borrow().version.is_some();
         let mut known = awaited_topology_version(request).filter(|_| streams).cloned();
@@ -157,7 +157,7 @@ impl<S: Transport> ServedConnection<'_, S> {
             if let Some(known) = &known {
                 let change = hello.wait_for(|hello| hello.differs_from(known));
                 let change = tokio::time::timeout(max_await.unwrap_or(Duration::ZERO), change);
-                self.unless_gone(async { drop(change.await) }).await?;
+                self.unless_closed(async { drop(change.await) }).await?;
             }
             let hello = hello.borrow_and_update().hello(self.number, &Document::new());
             response_to = self.reply(request, &hello, response_to, more_to_come).await?;
@@ -210,7 +210,10 @@ impl<S: Transport> ServedConnection<'_, S> {
     }
 
     /// Waits for a future. Fails if the client closes the connection first.
-    async fn unless_gone<T>(&mut self, what: impl Future<Output = T>) -> Result<T, ConnectionEnd> {
+    async fn unless_closed<T>(
+        &mut self,
+        what: impl Future<Output = T>,
+    ) -> Result<T, ConnectionEnd> {
         tokio::pin!(what);
         let said = tokio::select! {
             biased;

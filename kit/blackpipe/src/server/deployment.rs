@@ -16,7 +16,7 @@ use super::{
 /// let set = Deployment::replica_set(3);
 /// set.expect(insert("db.things").at(0).then(error(10107).labelled("RetryableWriteError")));
 /// set.expect(insert("db.things").at(1));
-/// // … start the insert, and when it has been refused:
+/// // … start the insert and wait for the error, then:
 /// set.elect(1);
 /// # std::mem::forget(set);
 /// ```
@@ -86,7 +86,7 @@ impl Deployment {
     /// Panics if there is no such member, or the deployment is not a replica set.
     pub fn elect(&self, member: usize) {
         let elected = self.servers[member].address();
-        self.assign(Some(&elected));
+        self.set_primary(Some(&elected));
     }
 
     /// Lets the primary step down. There is no primary until the next [`elect`](Self::elect).
@@ -95,11 +95,11 @@ impl Deployment {
     ///
     /// Panics if the deployment is not a replica set.
     pub fn step_down(&self) {
-        self.assign(None);
+        self.set_primary(None);
     }
 
     /// Updates the old primary first, so that there are never two.
-    fn assign(&self, primary: Option<&str>) {
+    fn set_primary(&self, primary: Option<&str>) {
         let mut order: Vec<_> = self.servers.iter().collect();
         order.sort_by_key(|server| Some(server.address().as_str()) == primary);
         for server in order {

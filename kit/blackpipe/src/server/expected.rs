@@ -172,7 +172,7 @@ impl ExpectedRequest {
         if let Some(wanted) = self.member.filter(|member| *member != request.member) {
             return Some(format!("it arrived at server {}, not {wanted}", request.member));
         }
-        if let Some(why) = lacks(&request.body, &self.fields, "") {
+        if let Some(why) = first_missing(&request.body, &self.fields, "") {
             return Some(why);
         }
         if let Some(field) = self.absent.iter().find(|field| request.body.contains_key(field)) {
@@ -196,22 +196,26 @@ fn is_of(request: &Request, wanted: &str) -> bool {
 }
 
 /// Returns the first difference to the required fields.
-fn lacks(has: &Document, wanted: &Document, path: &str) -> Option<String> {
+fn first_missing(has: &Document, wanted: &Document, path: &str) -> Option<String> {
     wanted.iter().find_map(|(key, value)| {
         let path = format!("{path}{key}");
         match has.get(key) {
             None => Some(format!("{path} is missing")),
-            Some(has) => differs(has, value, &path),
+            Some(has) => first_difference(has, value, &path),
         }
     })
 }
 
-fn differs(has: &Bson, wanted: &Bson, path: &str) -> Option<String> {
+fn first_difference(has: &Bson, wanted: &Bson, path: &str) -> Option<String> {
     match (has, wanted) {
-        (Bson::Document(has), Bson::Document(wanted)) => lacks(has, wanted, &format!("{path}.")),
+        (Bson::Document(has), Bson::Document(wanted)) => {
+            first_missing(has, wanted, &format!("{path}."))
+        }
         (Bson::Array(has), Bson::Array(wanted)) if has.len() == wanted.len() => {
             let mut pairs = has.iter().zip(wanted).enumerate();
-            pairs.find_map(|(i, (has, wanted))| differs(has, wanted, &format!("{path}.{i}")))
+            pairs.find_map(|(i, (has, wanted))| {
+                first_difference(has, wanted, &format!("{path}.{i}"))
+            })
         }
         (Bson::Array(has), Bson::Array(wanted)) => {
             Some(format!("{path} has {} elements, not {}", has.len(), wanted.len()))

@@ -1,5 +1,6 @@
 //! Error replies: command errors, write errors, write concern errors.
 
+use blackpipe_base::codes::name_of;
 use bson::{Document, doc};
 
 /// An error reply. It converts into a [`Step`](super::Step) for
@@ -9,12 +10,12 @@ use bson::{Document, doc};
 /// use blackpipe::server::{FailureReply, error, write_concern_error, write_error};
 /// use bson::doc;
 ///
-/// let refusal = error(11600).labelled("RetryableWriteError").with_message("going down");
+/// let failed = error(11600).labelled("RetryableWriteError").with_message("going down");
 /// let reply = doc! {
 ///     "ok": 0, "errmsg": "going down", "code": 11600, "codeName": "InterruptedAtShutdown",
 ///     "errorLabels": ["RetryableWriteError"],
 /// };
-/// assert_eq!(refusal.into_reply(), reply);
+/// assert_eq!(failed.into_reply(), reply);
 ///
 /// // Of a batch, the first was done and the second was not; nor is the first durable.
 /// let mixed = write_error(1, 11000).n(1).and(write_concern_error(64));
@@ -38,7 +39,7 @@ enum FailureLevel {
 
 /// Creates a command error with this code.
 pub fn error(code: i32) -> FailureReply {
-    let name = code_name(code);
+    let name = name_of(code);
     let mut reply = doc! { "ok": 0, "errmsg": message(code), "code": code };
     if let Some(name) = name {
         reply.insert("codeName", name);
@@ -57,7 +58,7 @@ pub fn write_error(index: i32, code: i32) -> FailureReply {
 /// Creates a write concern error. The reply has `n: 1`, unless [`n`](FailureReply::n) sets it.
 pub fn write_concern_error(code: i32) -> FailureReply {
     let mut error = doc! { "code": code, "errmsg": message(code) };
-    if let Some(name) = code_name(code) {
+    if let Some(name) = name_of(code) {
         error.insert("codeName", name);
     }
     let reply = doc! { "ok": 1, "n": 1, "writeConcernError": error };
@@ -135,48 +136,8 @@ impl FailureReply {
 }
 
 fn message(code: i32) -> String {
-    match code_name(code) {
+    match name_of(code) {
         Some(name) => format!("{name} (scripted by the test)"),
         None => format!("error {code} (scripted by the test)"),
     }
-}
-
-/// Names of the error codes in driver tests.
-fn code_name(code: i32) -> Option<&'static str> {
-    Some(match code {
-        6 => "HostUnreachable",
-        7 => "HostNotFound",
-        11 => "UserNotFound",
-        13 => "Unauthorized",
-        18 => "AuthenticationFailed",
-        20 => "IllegalOperation",
-        26 => "NamespaceNotFound",
-        43 => "CursorNotFound",
-        50 => "MaxTimeMSExpired",
-        59 => "CommandNotFound",
-        64 => "WriteConcernFailed",
-        79 => "UnknownReplWriteConcern",
-        89 => "NetworkTimeout",
-        91 => "ShutdownInProgress",
-        100 => "UnsatisfiableWriteConcern",
-        112 => "WriteConflict",
-        189 => "PrimarySteppedDown",
-        217 => "IncompleteTransactionHistory",
-        225 => "TransactionTooOld",
-        244 => "TransactionAborted",
-        251 => "NoSuchTransaction",
-        262 => "ExceededTimeLimit",
-        286 => "ChangeStreamHistoryLost",
-        391 => "ReauthenticationRequired",
-        449 => "RateLimitExceeded",
-        462 => "IngressRequestRateLimitExceeded",
-        9001 => "SocketException",
-        10107 => "NotWritablePrimary",
-        11000 => "DuplicateKey",
-        11600 => "InterruptedAtShutdown",
-        11602 => "InterruptedDueToReplStateChange",
-        13435 => "NotPrimaryNoSecondaryOk",
-        13436 => "NotPrimaryOrSecondary",
-        _ => return None,
-    })
 }

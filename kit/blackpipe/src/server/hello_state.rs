@@ -94,8 +94,8 @@ impl HelloState {
             hello.insert("topologyVersion", version);
         }
         hello.insert("ok", 1);
-        amend(&mut hello, &self.overrides);
-        amend(&mut hello, fields);
+        override_fields(&mut hello, &self.overrides);
+        override_fields(&mut hello, fields);
         hello
     }
 
@@ -139,7 +139,7 @@ pub(super) fn awaited_topology_version(request: &Request) -> Option<&Document> {
 }
 
 /// Overrides fields of a document. Null removes a field.
-fn amend(document: &mut Document, fields: &Document) {
+fn override_fields(document: &mut Document, fields: &Document) {
     for (key, value) in fields {
         match value {
             Bson::Null => drop(document.remove(key)),

@@ -86,16 +86,16 @@ async fn unreachable_servers_and_taken_ports_are_reported() {
     // A reserved address without a listener.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
-    let nobody = taken.local_addr().unwrap();
-    let error = Proxy::builder(nobody.to_string()).start().await.unwrap_err();
-    assert!(error.to_string().contains(&nobody.to_string()), "{error}");
+    let unreachable = taken.local_addr().unwrap();
+    let error = Proxy::builder(unreachable.to_string()).start().await.unwrap_err();
+    assert!(error.to_string().contains(&unreachable.to_string()), "{error}");
     let server = FakeServer::start().await;
     let uri = server.address.to_string();
     let taken = Proxy::builder(&uri).listen(server.address).start().await.unwrap_err();
     assert!(taken.to_string().contains("cannot listen on"), "{taken}");
 
     // One reachable server of two is enough.
-    let proxy = Proxy::builder(format!("{nobody},{uri}")).start().await.unwrap();
+    let proxy = Proxy::builder(format!("{unreachable},{uri}")).start().await.unwrap();
     Client::at(proxy.members()[1].0).await.run(ping()).await.unwrap();
     Client::at(proxy.members()[0].0).await.run(ping()).await.unwrap_err();
     let port = proxy.members()[0].0;

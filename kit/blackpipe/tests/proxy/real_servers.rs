@@ -11,6 +11,7 @@ use crate::client::{Client, TEST_TIMEOUT, insert, ping};
 
 #[tokio::test]
 async fn retry_after_a_lost_reply_is_not_executed_again() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
@@ -38,6 +39,7 @@ async fn retry_after_a_lost_reply_is_not_executed_again() {
 
 #[tokio::test]
 async fn failover_exposes_no_real_addresses() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     let fronts: Vec<_> = proxy.members().iter().map(|(front, _)| front.to_string()).collect();
@@ -77,6 +79,7 @@ async fn failover_exposes_no_real_addresses() {
 
 #[tokio::test]
 async fn proxy_connects_to_servers_with_tls() {
+    testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
     let address = server.address();

@@ -255,7 +255,7 @@ async fn reply_has_the_wire_format_of_the_request() {
 #[tokio::test]
 async fn request_with_more_to_come_gets_no_reply() {
     let server = Server::start();
-    server.expect(insert("db.things").that("wants no reply", |it| !it.expects_reply));
+    server.expect(insert("db.things").that("expects no reply", |it| !it.expects_reply));
     let mut client = Client::of(&server).await;
     client.send_with(insert_one(), MsgFlags::MORE_TO_COME, None).await;
     server.wait_for_script().await;

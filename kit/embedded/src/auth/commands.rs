@@ -46,12 +46,16 @@ pub(crate) fn is_write(name: &str) -> bool {
     )
 }
 
-fn done() -> Document {
+fn ok_reply() -> Document {
     doc! { "ok": 1.0 }
 }
 
 fn create(command: &Document, database: &str, users: &Users) -> Result<Document, Fault> {
-    only(command, "createUser", &["pwd", "roles", "mechanisms", "customData", "digestPassword"])?;
+    reject_unknown_fields(
+        command,
+        "createUser",
+        &["pwd", "roles", "mechanisms", "customData", "digestPassword"],
+    )?;
     let name = user_name(command, "createUser", database)?;
     let Some(roles) = command.get("roles") else { return Err(missing("createUser", "roles")) };
     let roles = read_roles(roles, database)?;
@@ -74,12 +78,12 @@ fn create(command: &Document, database: &str, users: &Users) -> Result<Document,
     }
     let custom_data = command.get_document("customData").ok().cloned();
     known.insert(name, User { id, credentials, roles, custom_data });
-    Ok(done())
+    Ok(ok_reply())
 }
 
 fn update(command: &Document, database: &str, users: &Users) -> Result<Document, Fault> {
     const FIELDS: [&str; 5] = ["pwd", "roles", "mechanisms", "customData", "digestPassword"];
-    only(command, "updateUser", &FIELDS)?;
+    reject_unknown_fields(command, "updateUser", &FIELDS)?;
     let name = user_name(command, "updateUser", database)?;
     if !FIELDS.iter().any(|field| command.contains_key(field)) {
         return Err(Fault::bad_value("Must specify at least one field to update in updateUser"));
@@ -114,14 +118,14 @@ fn update(command: &Document, database: &str, users: &Users) -> Result<Document,
         }
     };
     users.with(&name, change).ok_or_else(not_found)?;
-    Ok(done())
+    Ok(ok_reply())
 }
 
 fn drop_one(command: &Document, database: &str, users: &Users) -> Result<Document, Fault> {
-    only(command, "dropUser", &[])?;
+    reject_unknown_fields(command, "dropUser", &[])?;
     let name = user_name(command, "dropUser", database)?;
     match users.lock().remove(&name) {
-        Some(_) => Ok(done()),
+        Some(_) => Ok(ok_reply()),
         None => Err(Fault::new(Code::USER_NOT_FOUND, format!("User '{name}' not found"))),
     }
 }
@@ -157,7 +161,7 @@ fn change_roles(
     users: &Users,
     change: impl FnOnce(&mut Vec<Role>, Vec<Role>),
 ) -> Result<Document, Fault> {
-    only(command, name, &["roles"])?;
+    reject_unknown_fields(command, name, &["roles"])?;
     let user = user_name(command, name, database)?;
     let Some(roles) = command.get("roles") else { return Err(missing(name, "roles")) };
     let roles = read_roles(roles, database)?;
@@ -165,13 +169,13 @@ fn change_roles(
         let message = format!("Could not find user \"{}\" for db \"{database}\"", user.user);
         Fault::new(Code::USER_NOT_FOUND, message)
     })?;
-    Ok(done())
+    Ok(ok_reply())
 }
 
 fn info(command: &Document, database: &str, users: &Users) -> Result<Document, Fault> {
     const FIELDS: [&str; 4] =
         ["showCredentials", "showPrivileges", "showCustomData", "showAuthenticationRestrictions"];
-    only(command, "usersInfo", &FIELDS)?;
+    reject_unknown_fields(command, "usersInfo", &FIELDS)?;
     let known = users.lock();
     let wanted = command.get("usersInfo").unwrap_or(&Bson::Null);
     let names: Vec<UserName> = match wanted {
@@ -258,8 +262,8 @@ fn digested_by_server(command: &Document) -> Result<(), Fault> {
 }
 
 /// Rejects unknown fields.
-fn only(command: &Document, name: &str, fields: &[&str]) -> Result<(), Fault> {
-    const OF_EVERY_COMMAND: [&str; 10] = [
+fn reject_unknown_fields(command: &Document, name: &str, fields: &[&str]) -> Result<(), Fault> {
+    const GENERIC_ARGUMENTS: [&str; 10] = [
         "lsid",
         "writeConcern",
         "comment",
@@ -276,7 +280,7 @@ fn only(command: &Document, name: &str, fields: &[&str]) -> Result<(), Fault> {
         key != name
             && !key.starts_with('$')
             && !fields.contains(&key)
-            && !OF_EVERY_COMMAND.contains(&key)
+            && !GENERIC_ARGUMENTS.contains(&key)
     });
     match unknown {
         Some(field) => {

@@ -82,9 +82,9 @@ pub(crate) fn allow(roles: &[Role], required_privilege: RequiredPrivilege, datab
 
 /// Returns `true` for the name of a built-in role.
 pub(crate) fn is_role(role: &Role) -> bool {
-    const OF_ANY_DATABASE: [&str; 6] =
+    const DATABASE_ROLES: [&str; 6] =
         ["read", "readWrite", "dbAdmin", "dbOwner", "userAdmin", "enableSharding"];
-    const OF_ADMIN: [&str; 13] = [
+    const ADMIN_ROLES: [&str; 13] = [
         "readAnyDatabase",
         "readWriteAnyDatabase",
         "userAdminAnyDatabase",
@@ -100,7 +100,7 @@ pub(crate) fn is_role(role: &Role) -> bool {
         "__system",
     ];
     let name = role.role.as_str();
-    OF_ANY_DATABASE.contains(&name) || (role.database == "admin" && OF_ADMIN.contains(&name))
+    DATABASE_ROLES.contains(&name) || (role.database == "admin" && ADMIN_ROLES.contains(&name))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ impl TransactionArguments {
         let number = match body.get("txnNumber") {
             None => None,
             Some(Bson::Int64(number)) => Some(*number),
-            Some(other) => return Err(wrong("txnNumber", other, "long")),
+            Some(other) => return Err(wrong_type("txnNumber", other, "long")),
         };
         let (multi_document, starts) = (flag(body, "autocommit")?, flag(body, "startTransaction")?);
         if multi_document == Some(true) {
@@ -66,7 +66,7 @@ pub(super) fn read(body: &Document) -> Result<Option<SessionId>, Fault> {
     match body.get("lsid") {
         None => Ok(None),
         Some(Bson::Document(lsid)) => read_session(lsid, "OperationSessionInfo.lsid").map(Some),
-        Some(other) => Err(wrong("lsid", other, "object")),
+        Some(other) => Err(wrong_type("lsid", other, "object")),
     }
 }
 
@@ -112,11 +112,11 @@ fn flag(body: &Document, field: &str) -> Result<Option<bool>, Fault> {
     match body.get(field) {
         None => Ok(None),
         Some(Bson::Boolean(flag)) => Ok(Some(*flag)),
-        Some(other) => Err(wrong(field, other, "bool")),
+        Some(other) => Err(wrong_type(field, other, "bool")),
     }
 }
 
-fn wrong(field: &str, value: &Bson, expected: &str) -> Fault {
+fn wrong_type(field: &str, value: &Bson, expected: &str) -> Fault {
     Fault::type_mismatch(format!(
         "BSON field 'OperationSessionInfo.{field}' is the wrong type '{}', expected type \
          '{expected}'",

@@ -17,7 +17,7 @@ use super::{
     aggregate::{AggregateCommand, with_running_prefix},
     arguments::Arguments,
     lock,
-    server_stages::check_places,
+    server_stages::check_positions,
 };
 
 const FIELDS: &[&str] = &[
@@ -57,7 +57,7 @@ pub(super) fn open(
             "The $changeStream stage is only supported on replica sets",
         ));
     }
-    check_places(request)?;
+    check_positions(request)?;
     check_call(reading.call)?;
     let Bson::Document(fields) = options else {
         return Err(Fault::location(

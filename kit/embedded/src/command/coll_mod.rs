@@ -54,13 +54,13 @@ pub(crate) fn coll_mod(writing: &mut WriteContext<'_>) -> Result<Document, Fault
     // A server writes an oplog entry even if no option changes.
     if index.is_none() || options != *collection.options() {
         let change = Change::ModifyCollection { namespace: namespace.clone(), options };
-        writing.changes.make(change, None)?;
+        writing.changes.apply_change(change, None)?;
     }
     let Some((before, after, reply)) = index else { return Ok(doc! {}) };
     if before != after {
         let name = before.get_str("name").unwrap_or_default().to_owned();
         let change = Change::ModifyIndex { namespace, name, specification: after };
-        writing.changes.make(change, None)?;
+        writing.changes.apply_change(change, None)?;
     }
     Ok(reply)
 }
@@ -144,13 +144,13 @@ fn modified_index(
             i32::try_from(seconds).map_or(Bson::Int64(seconds), Bson::Int32),
         );
     }
-    if let Some(hidden_from_change_streams) = arguments.value("hidden").and_then(truth) {
+    if let Some(hidden) = arguments.value("hidden").and_then(truth) {
         if index.name() == "_id_" {
             return Err(Fault::bad_value("can't hide _id index"));
         }
         reply.insert("hidden_old", before.get_bool("hidden").unwrap_or(false));
-        reply.insert("hidden_new", hidden_from_change_streams);
-        match hidden_from_change_streams {
+        reply.insert("hidden_new", hidden);
+        match hidden {
             true => after.insert("hidden", true),
             false => after.remove("hidden"),
         };

@@ -46,7 +46,7 @@ pub(crate) fn create(writing: &mut WriteContext<'_>) -> Result<Document, Fault> 
         return Err(Fault::new(Code::NAMESPACE_EXISTS, message));
     }
     let uuid = uuid(writing.env);
-    writing.changes.make(Change::CreateCollection { namespace, uuid, options }, None)?;
+    writing.changes.apply_change(Change::CreateCollection { namespace, uuid, options }, None)?;
     Ok(doc! {})
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn create_if_missing(
     namespace.check_writable()?;
     let namespace = namespace.clone();
     let (uuid, options) = (uuid(env), Document::new());
-    changes.make(Change::CreateCollection { namespace, uuid, options }, None)
+    changes.apply_change(Change::CreateCollection { namespace, uuid, options }, None)
 }
 
 /// Runs `drop`.
@@ -87,7 +87,7 @@ pub(crate) fn drop(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
         reply.insert("nIndexesWas", i32::try_from(collection.indexes().len()).unwrap_or(i32::MAX));
     }
     reply.insert("ns", namespace.to_string());
-    writing.changes.make(Change::DropCollection { namespace }, None)?;
+    writing.changes.apply_change(Change::DropCollection { namespace }, None)?;
     Ok(reply)
 }
 
@@ -114,10 +114,10 @@ pub(crate) fn drop_database(writing: &mut WriteContext<'_>) -> Result<Document, 
     let collections = writing.changes.store().collections(database).filter(|(_, it)| !it.is_view());
     let namespaces: Vec<Namespace> = collections.map(|(name, _)| name.clone()).collect();
     for namespace in namespaces {
-        writing.changes.make(Change::DropCollection { namespace }, None)?;
+        writing.changes.apply_change(Change::DropCollection { namespace }, None)?;
     }
     if existed {
-        writing.changes.make(Change::DropDatabase { database: database.clone() }, None)?;
+        writing.changes.apply_change(Change::DropDatabase { database: database.clone() }, None)?;
     }
     // Before 5.0 the reply named the dropped database.
     if existed && writing.server_info.max_wire_version < 13 {
@@ -172,7 +172,7 @@ pub(crate) fn rename(writing: &mut WriteContext<'_>) -> Result<Document, Fault> 
     if store.collection(&to).is_some() && !drops {
         return refused(Code::NAMESPACE_EXISTS, String::from("target namespace exists"));
     }
-    writing.changes.make(Change::RenameCollection { from, to }, None)?;
+    writing.changes.apply_change(Change::RenameCollection { from, to }, None)?;
     Ok(doc! {})
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn count(reading: &ReadContext<'_>) -> Result<Document, Fault> {
         }
         _ => request.run(reading, &resolved)?.1.documents.len(),
     };
-    Ok(doc! { "n": number(request.cut(counted)) })
+    Ok(doc! { "n": number(request.apply_skip_and_limit(counted)) })
 }
 
 /// Parsed arguments of `count`.
@@ -82,7 +82,7 @@ impl<'a> CountCommand<'a> {
     }
 
     /// Applies `skip` and `limit` to a count.
-    pub(super) fn cut(&self, counted: usize) -> usize {
+    pub(super) fn apply_skip_and_limit(&self, counted: usize) -> usize {
         counted.saturating_sub(self.skip).min(self.limit.unwrap_or(usize::MAX))
     }
 }

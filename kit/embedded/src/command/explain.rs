@@ -103,7 +103,7 @@ fn count_command(reading: &ReadContext<'_>, verbosity: Verbosity) -> Result<Docu
     let request = count::CountCommand::read(reading.call)?;
     let resolved = ResolvedNamespace::of(reading.store, &request.namespace, reading.env)?;
     let (access_path, mut selected) = request.run(reading, &resolved)?;
-    let counted = request.cut(selected.documents.len());
+    let counted = request.apply_skip_and_limit(selected.documents.len());
     selected.documents.clear();
     let stages = vec![doc! { "stage": "COUNT", "nCounted": number(counted) }];
     let namespace = request.namespace.clone();
@@ -113,7 +113,7 @@ fn count_command(reading: &ReadContext<'_>, verbosity: Verbosity) -> Result<Docu
 
 fn distinct_command(reading: &ReadContext<'_>, verbosity: Verbosity) -> Result<Document, Fault> {
     let request = distinct::DistinctCommand::read(reading)?;
-    by_filter(reading, request.namespace, &request.query, &request.hint, Vec::new(), verbosity)
+    explain_filter(reading, request.namespace, &request.query, &request.hint, Vec::new(), verbosity)
 }
 
 /// Explains an update or a delete by the documents that it would find.
@@ -136,7 +136,7 @@ fn write_command(
     };
     let filter = first.get_document("q").cloned().unwrap_or_default();
     let hint = Hint::read(first.get("hint"))?;
-    by_filter(reading, namespace, &filter, &hint, vec![doc! { "stage": stage }], verbosity)
+    explain_filter(reading, namespace, &filter, &hint, vec![doc! { "stage": stage }], verbosity)
 }
 
 fn find_and_modify_command(
@@ -148,10 +148,10 @@ fn find_and_modify_command(
     let filter = body.get_document("query").cloned().unwrap_or_default();
     let hint = Hint::read(body.get("hint"))?;
     let stage = if body.get_bool("remove").unwrap_or(false) { "DELETE" } else { "UPDATE" };
-    by_filter(reading, namespace, &filter, &hint, vec![doc! { "stage": stage }], verbosity)
+    explain_filter(reading, namespace, &filter, &hint, vec![doc! { "stage": stage }], verbosity)
 }
 
-fn by_filter(
+fn explain_filter(
     reading: &ReadContext<'_>,
     namespace: Namespace,
     filter: &Document,

@@ -22,7 +22,7 @@ pub(crate) fn create(writing: &mut WriteContext<'_>) -> Result<Document, Fault> 
     let fields = ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"];
     let arguments = Arguments::of(call, "createIndexes", &fields)?;
     let namespace = Namespace::to_write(&call.database, call.body.get(&call.name))?;
-    let asked = asked(&arguments)?;
+    let requested_specifications = requested_specifications(&arguments)?;
     let quorum = commit_quorum(&arguments, writing.server_info.set_name.is_some())?;
 
     let existing = writing.changes.store().collection(&namespace);
@@ -30,7 +30,7 @@ pub(crate) fn create(writing: &mut WriteContext<'_>) -> Result<Document, Fault> 
         return Err(is_a_view(&namespace));
     }
     let before = existing.map_or(1, |it| it.indexes().len());
-    let new = new_definitions(&asked, existing, writing.env)?;
+    let new = new_definitions(&requested_specifications, existing, writing.env)?;
     let created = existing.is_none();
     if new.is_empty() && !created {
         let mut reply = doc! {
@@ -68,10 +68,10 @@ fn build(
     for definition in definitions {
         let (namespace, specification) = (namespace.clone(), definition.description());
         let change = Change::CreateIndex { namespace: namespace.clone(), specification };
-        if let Err(fault) = writing.changes.make(change, None) {
+        if let Err(fault) = writing.changes.apply_change(change, None) {
             for name in built {
                 let namespace = namespace.clone();
-                writing.changes.make(Change::DropIndex { namespace, name }, None)?;
+                writing.changes.apply_change(Change::DropIndex { namespace, name }, None)?;
             }
             return Err(fault);
         }
@@ -80,7 +80,7 @@ fn build(
     Ok(())
 }
 
-fn asked<'a>(arguments: &Arguments<'a>) -> Result<Vec<&'a Document>, Fault> {
+fn requested_specifications<'a>(arguments: &Arguments<'a>) -> Result<Vec<&'a Document>, Fault> {
     let indexes = arguments.required("indexes", arguments.array("indexes")?)?;
     if indexes.is_empty() {
         return Err(Fault::bad_value("Must specify at least one index to create"));
@@ -119,7 +119,7 @@ fn commit_quorum(arguments: &Arguments<'_>, replicates: bool) -> Result<Option<B
 /// Definitions of the indexes that do not exist yet. The collation defaults to that of the
 /// collection.
 fn new_definitions(
-    asked: &[&Document],
+    requested_specifications: &[&Document],
     collection: Option<&Collection>,
     env: &Environment,
 ) -> Result<Vec<Definition>, Fault> {
@@ -133,16 +133,16 @@ fn new_definitions(
         None => vec![Definition::id_index()],
     };
     let mut new: Vec<Definition> = Vec::new();
-    for asked in asked {
-        let mut asked = (*asked).clone();
-        let collation = match asked.get_document("collation") {
+    for requested_specifications in requested_specifications {
+        let mut requested_specifications = (*requested_specifications).clone();
+        let collation = match requested_specifications.get_document("collation") {
             Ok(own) => full_collation(own)?,
             Err(_) => default.cloned(),
         };
         if let Some(collation) = collation {
-            asked.insert("collation", collation);
+            requested_specifications.insert("collation", collation);
         }
-        let definition = Definition::parse(&asked, env)?;
+        let definition = Definition::parse(&requested_specifications, env)?;
         if definition.is_id_index() || definition.exists_among(&existing)? {
             continue;
         }
@@ -162,7 +162,7 @@ pub(crate) fn drop(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
     let call = writing.call;
     let arguments = Arguments::of(call, "dropIndexes", &["index"])?;
     let namespace = Namespace::of_command(&call.database, call.body.get(&call.name))?;
-    let asked = arguments.required("index", arguments.value("index"))?;
+    let requested_specifications = arguments.required("index", arguments.value("index"))?;
     let Some(collection) = writing.changes.store().collection(&namespace) else {
         return Err(Fault::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")));
     };
@@ -170,8 +170,8 @@ pub(crate) fn drop(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
         return Err(is_a_view(&namespace));
     }
     let before = number(collection.indexes().len());
-    let all = *asked == Bson::String(String::from("*"));
-    let names = match asked {
+    let all = *requested_specifications == Bson::String(String::from("*"));
+    let names = match requested_specifications {
         Bson::String(_) if all => {
             collection.indexes().iter().skip(1).map(|it| it.name().to_owned()).collect()
         }
@@ -187,7 +187,9 @@ pub(crate) fn drop(writing: &mut WriteContext<'_>) -> Result<Document, Fault> {
         other => return Err(arguments.mistyped("index", other, "types '[string, object']")),
     };
     for name in names {
-        writing.changes.make(Change::DropIndex { namespace: namespace.clone(), name }, None)?;
+        writing
+            .changes
+            .apply_change(Change::DropIndex { namespace: namespace.clone(), name }, None)?;
     }
     let mut reply = doc! { "nIndexesWas": before };
     if all {
@@ -209,13 +211,18 @@ fn droppable(collection: &Collection, name: &str) -> Result<String, Fault> {
 }
 
 fn by_pattern(collection: &Collection, pattern: &Document) -> Result<String, Fault> {
-    let asked = Bson::Document(pattern.clone());
-    let is_meant = |it: &&Index| value::equal(&Bson::Document(it.pattern().clone()), &asked);
+    let requested_specifications = Bson::Document(pattern.clone());
+    let is_meant = |it: &&Index| {
+        value::equal(&Bson::Document(it.pattern().clone()), &requested_specifications)
+    };
     let meant: Vec<&Index> = collection.indexes().iter().filter(is_meant).collect();
     match meant.as_slice() {
         [] => Err(Fault::new(
             Code::INDEX_NOT_FOUND,
-            format!("can't find index with key: {}", value::format_value(&asked)),
+            format!(
+                "can't find index with key: {}",
+                value::format_value(&requested_specifications)
+            ),
         )),
         [index] => droppable(collection, index.name()),
         several => Err(Fault::new(
@@ -223,7 +230,7 @@ fn by_pattern(collection: &Collection, pattern: &Document) -> Result<String, Fau
             format!(
                 "{} indexes found for key: {}, identify by name instead. Conflicting indexes",
                 several.len(),
-                value::format_value(&asked)
+                value::format_value(&requested_specifications)
             ),
         )),
     }

@@ -133,8 +133,8 @@ pub(crate) fn list_commands(_: &ReadContext<'_>) -> Result<Document, Fault> {
         let writes = matches!((command.run)(&Document::new()), Handler::Write(_));
         let description = doc! {
             "help": "",
-            "requiresAuth": !command.anywhere,
-            "secondaryOk": command.anywhere,
+            "requiresAuth": !command.on_any_member,
+            "secondaryOk": command.on_any_member,
             "adminOnly": false,
             "secondaryOverrideOk": !writes,
             "apiVersions": versions,

@@ -178,7 +178,9 @@ impl MergeStage<'_> {
         }
         // A generated `_id` conflicts with no other document.
         writing.changes.reserve(&self.into, &[document.get("_id").unwrap_or(&Bson::Null)])?;
-        writing.changes.make(Change::Insert { namespace: self.into.clone(), document }, None)
+        writing
+            .changes
+            .apply_change(Change::Insert { namespace: self.into.clone(), document }, None)
     }
 
     fn replace(
@@ -208,7 +210,9 @@ impl MergeStage<'_> {
             WhenMatched::Replace => UpdateForm::Replacement,
             _ => UpdateForm::Pipeline,
         };
-        writing.changes.make(Change::Replace { namespace: self.into.clone(), document, by }, None)
+        writing
+            .changes
+            .apply_change(Change::Replace { namespace: self.into.clone(), document, by }, None)
     }
 
     /// Checks for a unique index on the `on` fields, so that a document matches at most one.

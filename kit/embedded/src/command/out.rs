@@ -49,13 +49,18 @@ pub(super) fn out(
     let validator = Validator::of(target, bypass_validation, writing.env)?;
 
     let changes = &mut *writing.changes;
-    changes.make(Change::CreateCollection { namespace: temporary.clone(), uuid, options }, None)?;
+    changes.apply_change(
+        Change::CreateCollection { namespace: temporary.clone(), uuid, options },
+        None,
+    )?;
     let filled =
         fill(changes, &temporary, specifications, documents, validator.as_ref(), writing.env);
     match filled {
-        Ok(()) => changes.make(Change::RenameCollection { from: temporary, to: to.clone() }, None),
+        Ok(()) => {
+            changes.apply_change(Change::RenameCollection { from: temporary, to: to.clone() }, None)
+        }
         Err(fault) => {
-            changes.make(Change::DropCollection { namespace: temporary }, None)?;
+            changes.apply_change(Change::DropCollection { namespace: temporary }, None)?;
             Err(fault)
         }
     }
@@ -70,7 +75,10 @@ fn fill(
     env: &Environment,
 ) -> Result<(), Fault> {
     for specification in specifications {
-        changes.make(Change::CreateIndex { namespace: namespace.clone(), specification }, None)?;
+        changes.apply_change(
+            Change::CreateIndex { namespace: namespace.clone(), specification },
+            None,
+        )?;
     }
     for document in documents {
         let document = Arc::new(update::stored(document, env)?);
@@ -78,7 +86,7 @@ fn fill(
             validator.check(&document, None)?;
         }
         changes.reserve(namespace, &[document.get("_id").unwrap_or(&Bson::Null)])?;
-        changes.make(Change::Insert { namespace: namespace.clone(), document }, None)?;
+        changes.apply_change(Change::Insert { namespace: namespace.clone(), document }, None)?;
     }
     Ok(())
 }

@@ -193,9 +193,8 @@ fn hinted_index(
     collection: &Collection,
     is_meant: impl Fn(&Index) -> bool,
 ) -> Result<&Index, Fault> {
-    let hidden_from_change_streams =
-        |it: &Index| it.specification().get_bool("hidden").unwrap_or(false);
-    collection.indexes().iter().find(|it| is_meant(it) && !hidden_from_change_streams(it)).ok_or_else(|| {
+    let is_hidden = |it: &Index| it.specification().get_bool("hidden").unwrap_or(false);
+    collection.indexes().iter().find(|it| is_meant(it) && !is_hidden(it)).ok_or_else(|| {
         Fault::new(
             Code::BAD_VALUE,
             "error processing query: planner returned error :: caused by :: hint provided does not \

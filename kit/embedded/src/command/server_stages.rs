@@ -26,7 +26,7 @@ pub(super) fn begin(
     env: &Environment,
     server_info: &ServerInfo,
 ) -> Result<Option<Vec<Document>>, Fault> {
-    check_places(request)?;
+    check_positions(request)?;
     let Some(first) = request.stages.first() else { return Ok(None) };
     let collection = store.collection(&request.namespace);
     if collection.is_some_and(Collection::is_view)
@@ -118,7 +118,7 @@ fn is_unstable(name: &str) -> bool {
 }
 
 /// Checks the positions of stages that must come first or last.
-pub(super) fn check_places(request: &AggregateCommand<'_>) -> Result<(), Fault> {
+pub(super) fn check_positions(request: &AggregateCommand<'_>) -> Result<(), Fault> {
     let Namespace { database, collection } = &request.namespace;
     let invalid = |message: String| Err(Fault::new(Code::INVALID_NAMESPACE, message));
     let names: Vec<&str> = request.stages.iter().filter_map(stage_name).collect();

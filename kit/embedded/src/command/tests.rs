@@ -49,7 +49,7 @@ impl ChangeWriter for Data {
         Ok(())
     }
 
-    fn make(&mut self, change: Change, _: Option<Statement>) -> Result<(), Fault> {
+    fn apply_change(&mut self, change: Change, _: Option<Statement>) -> Result<(), Fault> {
         self.store.check_and_apply(&change)?;
         if let Change::Insert { document, .. } | Change::Replace { document, .. } = &change {
             let id = document.get("_id").expect("a document has an _id");

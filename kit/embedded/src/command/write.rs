@@ -194,10 +194,10 @@ fn retried(mut outcome: Document, id: i32) -> Document {
 /// Returns `true` for an error of the whole command, not of one statement: the command must wait,
 /// or the server changes its state.
 pub(super) fn ends_command(fault: &Fault) -> bool {
-    ENDING.contains(&fault.code)
+    COMMAND_ERRORS.contains(&fault.code)
 }
 
-const ENDING: &[Code] = &[
+const COMMAND_ERRORS: &[Code] = &[
     Code::WRITE_CONFLICT,
     Code::MAX_TIME_MS_EXPIRED,
     Code::EXCEEDED_TIME_LIMIT,

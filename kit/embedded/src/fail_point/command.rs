@@ -105,7 +105,7 @@ fn parse_effect(data: &Document, context: ErrorContext) -> Result<FailCommandEff
         let fault =
             Fault::new(crate::codes::code_of(code), "Failing command via 'failCommand' failpoint");
         let extra = data.get_document("errorExtraInfo").ok();
-        FailCommandAction::Reply(labelled(with_extra(fault, extra)?.to_reply(), &labels(code)))
+        FailCommandAction::Reply(with_labels(with_extra(fault, extra)?.to_reply(), &labels(code)))
     } else if let Ok(error) = data.get_document("writeConcernError") {
         let code = error.get("code").and_then(code).unwrap_or_default();
         // A failed write concern does not abort a transaction.
@@ -120,8 +120,8 @@ fn parse_effect(data: &Document, context: ErrorContext) -> Result<FailCommandEff
 
 /// Adds `errorExtraInfo` to errors that require it and ignores it for others.
 fn with_extra(fault: Fault, extra: Option<&Document>) -> Result<Fault, Fault> {
-    const HAVE_MORE: [i32; 4] = [121, 249, 11000, 13388];
-    match (HAVE_MORE.contains(&fault.code.number), extra) {
+    const REQUIRE_EXTRA: [i32; 4] = [121, 249, 11000, 13388];
+    match (REQUIRE_EXTRA.contains(&fault.code.number), extra) {
         (true, Some(extra)) => Ok(fault.with(extra.clone())),
         (true, None) => {
             let name = fault.code.name();
@@ -133,7 +133,7 @@ fn with_extra(fault: Fault, extra: Option<&Document>) -> Result<Fault, Fault> {
 }
 
 /// Adds error labels to a reply, if there are any.
-pub(crate) fn labelled(mut reply: Document, labels: &[String]) -> Document {
+pub(crate) fn with_labels(mut reply: Document, labels: &[String]) -> Document {
     if !labels.is_empty() {
         reply.insert("errorLabels", labels.to_vec());
     }

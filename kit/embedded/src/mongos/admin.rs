@@ -17,7 +17,7 @@ use crate::{namespace::Namespace, stream::SHARD_COLLECTION};
 
 /// Commands of a real `mongos` that are rejected here: the set of shards and shard keys cannot
 /// change.
-const REFUSED: &[&str] = &[
+const UNSUPPORTED: &[&str] = &[
     "abortReshardCollection",
     "addShard",
     "cleanupReshardCollection",
@@ -35,7 +35,7 @@ const REFUSED: &[&str] = &[
     "unshardCollection",
 ];
 
-const KNOWN: &[&str] = &[
+const SHARDING_COMMANDS: &[&str] = &[
     "addShardToZone",
     "balancerCollectionStatus",
     "balancerStart",
@@ -63,7 +63,7 @@ const ENABLED_BY_DEFAULT: i32 = 17;
 
 /// Returns `true` for a command of this module.
 pub(super) fn is_sharding_command(name: &str) -> bool {
-    KNOWN.contains(&name) || REFUSED.contains(&name)
+    SHARDING_COMMANDS.contains(&name) || UNSUPPORTED.contains(&name)
 }
 
 /// Runs a command of this module.
@@ -85,7 +85,7 @@ pub(super) async fn run(op: &MongosCommand) -> Result<Document, Fault> {
             format!("Cannot run '{name}' in a multi-document transaction."),
         ));
     }
-    if REFUSED.contains(&name) {
+    if UNSUPPORTED.contains(&name) {
         return Err(Fault::new(
             Code::COMMAND_NOT_SUPPORTED,
             format!("{name} is not supported by an embedded cluster"),
@@ -235,7 +235,7 @@ async fn shard_collection(op: &MongosCommand) -> Result<Document, Fault> {
     let made = multi_shard::collection(op.cluster().shard(&primary_shard)?, &namespace)?;
     let epoch = op.cluster().environment().object_id();
     let uuid = made.as_ref().map_or_else(|| Uuid::from_bytes([0; 16]), |it| it.uuid);
-    let since = multi_shard::note(
+    let since = multi_shard::append_noop(
         op.cluster().shard(&primary_shard)?,
         sharding(&namespace, uuid, &key, unique),
     )?;
@@ -370,7 +370,7 @@ fn split(op: &MongosCommand) -> Result<Document, Fault> {
         Ok(middle) if middle.len() == sharded.key.fields().len() => sharded.key.bound(middle)?,
         Ok(middle) => return Err(bad_key(middle)),
         Err(_) => {
-            let chunk = chosen(op, sharded)?;
+            let chunk = selected_chunk_range(op, sharded)?;
             median(op, &namespace, sharded, &chunk)?
         }
     };
@@ -379,7 +379,10 @@ fn split(op: &MongosCommand) -> Result<Document, Fault> {
 }
 
 /// Range of the chunk that `find` or `bounds` selects.
-fn chosen(op: &MongosCommand, sharded: &ShardedCollection) -> Result<ChunkRange, Fault> {
+fn selected_chunk_range(
+    op: &MongosCommand,
+    sharded: &ShardedCollection,
+) -> Result<ChunkRange, Fault> {
     if let Ok(find) = op.call.body.get_document("find") {
         return Ok(sharded.chunks.of(&sharded.key.of(find)?).range.clone());
     }
@@ -440,9 +443,9 @@ async fn move_range(op: &MongosCommand) -> Result<Document, Fault> {
     let catalog = op.catalog();
     let sharded = catalog.sharded(&namespace)?;
     let (to, range) = if op.call.name == "moveChunk" {
-        (text(op, "to")?, chosen(op, sharded)?)
+        (text(op, "to")?, selected_chunk_range(op, sharded)?)
     } else {
-        (text(op, "toShard")?, asked_range(op, sharded)?)
+        (text(op, "toShard")?, requested_range(op, sharded)?)
     };
     catalog.known(to)?;
     let from = sharded.chunks.of(&range.min).shard.clone();
@@ -455,7 +458,7 @@ async fn move_range(op: &MongosCommand) -> Result<Document, Fault> {
 }
 
 /// Range of `moveRange`, limited to the chunk of its lower bound.
-fn asked_range(op: &MongosCommand, sharded: &ShardedCollection) -> Result<ChunkRange, Fault> {
+fn requested_range(op: &MongosCommand, sharded: &ShardedCollection) -> Result<ChunkRange, Fault> {
     let bound = |field: &str| match op.call.body.get_document(field) {
         Ok(bound) => sharded.key.bound(bound).map(Some),
         Err(_) => Ok(None),

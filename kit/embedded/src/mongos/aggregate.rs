@@ -18,7 +18,7 @@ use super::{
 use crate::{command::opens_change_stream, cursor::FIRST_BATCH, namespace::Namespace};
 
 /// Stages that read server state instead of documents.
-const OF_SERVERS: &[&str] = &[
+const SERVER_STAGES: &[&str] = &[
     "$currentOp",
     "$listSessions",
     "$listLocalSessions",
@@ -128,7 +128,7 @@ async fn run(
     plan: &PipelinePlan,
 ) -> Result<Vec<Document>, Fault> {
     let first = plan.stages.first().and_then(|stage| stage.keys().next()).map_or("", |it| it);
-    if OF_SERVERS.contains(&first) {
+    if SERVER_STAGES.contains(&first) {
         return Err(unsupported_over_shards(first));
     }
     let (documents, rest) = if matches!(first, "$collStats" | "$indexStats") {

@@ -372,13 +372,13 @@ impl Catalog {
         primary: &str,
         empty: bool,
     ) -> Result<Chunks, Fault> {
-        let mut chunks = Chunks::whole(key.least(), key.greatest(), primary);
+        let mut chunks = Chunks::whole(key.min_key(), key.max_key(), primary);
         let zones = self.zone_ranges(namespace, key)?;
         if !empty {
             return Ok(chunks);
         }
         if zones.is_empty() {
-            if key.begins_hashed() {
+            if key.starts_with_hashed() {
                 spread_hashes(&mut chunks, key, &self.shards);
             }
             return Ok(chunks);
@@ -412,7 +412,7 @@ fn spread_hashes(chunks: &mut Chunks, key: &ShardKey, shards: &[String]) {
     let width = u64::MAX / count as u64;
     for place in 1..count {
         let distance = width.saturating_mul(place as u64);
-        let mut point: ShardKeyValue = key.least();
+        let mut point: ShardKeyValue = key.min_key();
         point[0] = Bson::Int64(i64::MIN.wrapping_add_unsigned(distance));
         chunks.split_at(&point);
     }

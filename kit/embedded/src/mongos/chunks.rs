@@ -50,8 +50,8 @@ pub(crate) struct Chunks {
 
 impl Chunks {
     /// A single chunk from the least to the greatest key.
-    pub(crate) fn whole(least: ShardKeyValue, greatest: ShardKeyValue, shard: &str) -> Self {
-        let range = ChunkRange { min: least, max: greatest };
+    pub(crate) fn whole(min_key: ShardKeyValue, max_key: ShardKeyValue, shard: &str) -> Self {
+        let range = ChunkRange { min: min_key, max: max_key };
         Self { chunks: vec![OwnedChunk { range, shard: shard.to_owned() }] }
     }
 

@@ -118,7 +118,7 @@ async fn run(
     let prepared = prepare(&shards, &id).await;
     let outcome = match prepared {
         Ok(visible) => {
-            let committed = decide(&shards, |state, primary, now| {
+            let committed = run_decision(&shards, |state, primary, now| {
                 state.commit_prepared(primary, &id, visible, now)
             });
             committed.await
@@ -127,8 +127,9 @@ async fn run(
         Err(fault) if fault.code == Code::TRANSACTION_COMMITTED => Ok(()),
         Err(fault) => {
             sender.send_replace(Some(Err(with_label(fault.clone(), "TransientTransactionError"))));
-            let aborted =
-                decide(&shards, |state, primary, now| state.abort_prepared(primary, &id, now));
+            let aborted = run_decision(&shards, |state, primary, now| {
+                state.abort_prepared(primary, &id, now)
+            });
             aborted.await.and(Err(fault))
         }
     };
@@ -154,7 +155,7 @@ async fn prepare(shards: &[ShardClient], id: &TransactionId) -> Result<OrderedTi
         preparing.spawn(async move {
             let step =
                 |state: &mut State, primary, now| state.prepare_transaction(primary, &id, now);
-            durable(&shard, deadline, step).await
+            run_until_durable(&shard, deadline, step).await
         });
     }
     let mut newest = OrderedTimestamp::default();
@@ -166,19 +167,19 @@ async fn prepare(shards: &[ShardClient], id: &TransactionId) -> Result<OrderedTi
 }
 
 /// Executes the last step on all shards, one after the other.
-async fn decide(
+async fn run_decision(
     shards: &[ShardClient],
     mut step: impl FnMut(&mut State, usize, Instant) -> Result<OpTime, Fault>,
 ) -> Result<(), Fault> {
     for shard in shards {
-        durable(shard, None, &mut step).await?;
+        run_until_durable(shard, None, &mut step).await?;
     }
     Ok(())
 }
 
 /// Executes a step on the primary of a shard, again on each new primary, until the entry is
 /// majority-committed.
-async fn durable(
+async fn run_until_durable(
     shard: &ShardClient,
     deadline: Option<Instant>,
     mut step: impl FnMut(&mut State, usize, Instant) -> Result<OpTime, Fault>,

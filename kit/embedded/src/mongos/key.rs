@@ -87,17 +87,17 @@ impl ShardKey {
     }
 
     /// Returns `true` if the first field is hashed, so that hashes partition the whole key space.
-    pub(crate) fn begins_hashed(&self) -> bool {
+    pub(crate) fn starts_with_hashed(&self) -> bool {
         self.fields[0].hashed
     }
 
     /// The least key (`MinKey`).
-    pub(crate) fn least(&self) -> ShardKeyValue {
+    pub(crate) fn min_key(&self) -> ShardKeyValue {
         vec![Bson::MinKey; self.fields.len()]
     }
 
     /// The greatest key (`MaxKey`).
-    pub(crate) fn greatest(&self) -> ShardKeyValue {
+    pub(crate) fn max_key(&self) -> ShardKeyValue {
         vec![Bson::MaxKey; self.fields.len()]
     }
 
@@ -115,7 +115,7 @@ impl ShardKey {
     /// Parses a bound. The bound has the fields of the key in their order, or a prefix of them.
     /// Missing fields are `MinKey`.
     pub(crate) fn bound(&self, bound: &Document) -> Result<ShardKeyValue, Fault> {
-        let mut key = self.least();
+        let mut key = self.min_key();
         if bound.is_empty() || bound.len() > self.fields.len() {
             return Err(self.bad_bound(bound));
         }
@@ -149,7 +149,7 @@ impl ShardKey {
     }
 
     /// Returns `true` if a change at this path can change the key.
-    pub(crate) fn touched_by(&self, path: &str) -> bool {
+    pub(crate) fn is_changed_by(&self, path: &str) -> bool {
         self.fields.iter().any(|field| {
             field.path == path
                 || field.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))

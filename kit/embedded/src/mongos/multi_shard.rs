@@ -218,9 +218,9 @@ pub(super) fn copy(
 }
 
 /// Writes a no-op entry to the oplog of a shard.
-pub(super) fn note(shard: &ShardClient, note: Document) -> Result<OpTime, Fault> {
+pub(super) fn append_noop(shard: &ShardClient, note: Document) -> Result<OpTime, Fault> {
     with_locked_shards(&[shard], Instant::now(), |locked| {
-        locked.append(&shard.name, vec![Change::Note(note)], None)
+        locked.append(&shard.name, vec![Change::Noop(note)], None)
     })
 }
 

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Generic arguments. A `mongos` sends its own values to shards.
-const GENERAL: &[&str] = &[
+const GENERIC: &[&str] = &[
     "lsid",
     "txnNumber",
     "autocommit",
@@ -90,7 +90,7 @@ impl MongosCommand {
     }
 
     /// Records the time of an event for `operationTime`.
-    pub(super) fn note_time(&self, time: OrderedTimestamp) {
+    pub(super) fn record_time(&self, time: OrderedTimestamp) {
         let mut newest_time = locked(&self.newest_time);
         *newest_time = (*newest_time).max(Some(time));
         self.cluster().advance_cluster_time(time.into());
@@ -439,7 +439,7 @@ pub(super) fn task_panicked(error: tokio::task::JoinError) -> Fault {
 /// The command without generic arguments.
 pub(super) fn without_generic_arguments(body: &Document) -> Document {
     body.iter()
-        .filter(|(name, _)| !GENERAL.contains(&name.as_str()))
+        .filter(|(name, _)| !GENERIC.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use blackpipe_base::codes::is_retryable_write;
 use bson::{Bson, Document, doc, oid::ObjectId};
 use steadfast_query::{Code, Fault};
 use tokio::{sync::watch, time::Instant};
@@ -140,7 +141,7 @@ impl ShardClient {
             .set
             .nodes()
             .into_iter()
-            .filter(|node| *node.power().borrow() == ProcessState::Running)
+            .filter(|node| *node.process_state().borrow() == ProcessState::Running)
             .map(|node| {
                 let hello = node.hello();
                 (node, hello)
@@ -193,9 +194,9 @@ pub(crate) async fn run_on_member(
 ) -> Result<Document, Fault> {
     let limited = call.max_time.is_some();
     let answered = async {
-        thawed(node.power()).await;
+        wait_until_thawed(node.process_state()).await;
         let reply = node.run(call).await;
-        thawed(node.power()).await;
+        wait_until_thawed(node.process_state()).await;
         reply
     };
     let late = async {
@@ -206,7 +207,7 @@ pub(crate) async fn run_on_member(
     };
     tokio::select! {
         biased;
-        () = killed(node.power()) => Err(unreachable(node)),
+        () = killed(node.process_state()) => Err(unreachable(node)),
         reply = answered => Ok(reply),
         () = late => Err(Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")),
     }
@@ -221,13 +222,13 @@ pub(crate) fn unreachable(node: &Node) -> Fault {
     )
 }
 
-async fn thawed(mut power: watch::Receiver<ProcessState>) {
+async fn wait_until_thawed(mut process_state: watch::Receiver<ProcessState>) {
     // An error means that the member does not exist any more. `gone` detects that.
-    let _ = power.wait_for(|power| *power != ProcessState::Frozen).await;
+    let _ = process_state.wait_for(|process_state| *process_state != ProcessState::Frozen).await;
 }
 
-async fn killed(mut power: watch::Receiver<ProcessState>) {
-    let _ = power.wait_for(|power| *power == ProcessState::Killed).await;
+async fn killed(mut process_state: watch::Receiver<ProcessState>) {
+    let _ = process_state.wait_for(|process_state| *process_state == ProcessState::Killed).await;
 }
 
 /// Returns an error for a reply with `ok: 0`.
@@ -259,10 +260,7 @@ pub(crate) fn fault_of(mut reply: Document) -> Fault {
 
 /// Returns `true` for errors that a new primary or another attempt may resolve.
 pub(crate) fn is_retryable_error(fault: &Fault) -> bool {
-    matches!(
-        fault.code.number,
-        6 | 7 | 89 | 91 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436
-    )
+    is_retryable_write(fault.code.number)
 }
 
 /// Returns `true` if the shard was unreachable or had no primary.

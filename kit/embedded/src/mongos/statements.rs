@@ -230,8 +230,8 @@ pub(super) fn may_change_shard_key(
         return update.iter().any(|(operator, fields)| {
             fields.as_document().into_iter().flatten().any(|(path, value)| {
                 let renamed = value.as_str().filter(|_| operator == "$rename");
-                sharded.key.touched_by(path)
-                    || renamed.is_some_and(|path| sharded.key.touched_by(path))
+                sharded.key.is_changed_by(path)
+                    || renamed.is_some_and(|path| sharded.key.is_changed_by(path))
             })
         });
     }

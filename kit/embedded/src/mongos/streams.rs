@@ -79,7 +79,7 @@ async fn open_on_shards(op: &MongosCommand) -> Result<Document, Fault> {
         }
     };
     // Later entries, through any mongos, have greater timestamps.
-    op.note_time(seen.last());
+    op.record_time(seen.last());
     let reply = read(op, &seen)?;
     let id = reply.get_document("cursor").and_then(|cursor| cursor.get_i64("id")).unwrap_or(0);
     let cursors = locked(&op.mongos.cursors);
@@ -156,7 +156,7 @@ async fn next_batch(
             let mut cursors = locked(&op.mongos.cursors);
             if let Some(seen) = &seen {
                 cursors.set_history(id, seen);
-                op.note_time(seen.horizon());
+                op.record_time(seen.horizon());
             }
             let now = op.cluster().environment().now;
             let reply =
@@ -193,7 +193,7 @@ fn read_oplogs(
     let behind = all && last.time.saturating_sub(seen.horizon().time) >= MAX_IDLE_SECONDS;
     let Some(time) = seen.delayed_until().or(behind.then_some(last)) else { return Ok(Some(seen)) };
     for part in parts {
-        part.node.reach_time(time);
+        part.node.advance_oplog_to(time);
     }
     read_oplogs()
 }

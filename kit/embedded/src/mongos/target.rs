@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Maximum number of `$in` combinations that are targeted one by one.
-const COMBINATIONS: usize = 256;
+const MAX_COMBINATIONS: usize = 256;
 
 /// Interval of values that a filter allows for a field, bounds included.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,7 @@ pub(crate) fn shards(
     for field in sharded.key.fields() {
         // After a field with several values, later fields do not narrow a single range.
         let spans = if ended { vec![Span::all()] } else { spans(field, filter, simple_collation) };
-        if lows.len() * spans.len() > COMBINATIONS {
+        if lows.len() * spans.len() > MAX_COMBINATIONS {
             return sharded.shards();
         }
         ended |= spans.iter().any(|span| !span.is_point());

@@ -181,7 +181,7 @@ impl MongosTransactions {
 
     /// Records that a command succeeded. The shard of the first write becomes the recovery shard.
     /// Returns `true`.
-    pub(super) fn note_success(&self, op: &MongosCommand) -> bool {
+    pub(super) fn record_success(&self, op: &MongosCommand) -> bool {
         let _ = self.with(op, |transaction| {
             if transaction.recovery_shard.is_none() && !op.ends_transaction() {
                 let first = transaction.participants.iter().find(|it| it.wrote);

@@ -40,7 +40,7 @@ pub(super) async fn write(op: &MongosCommand, kind: StatementKind) -> Result<Doc
 }
 
 /// Errors of a shard that a mongos reports in `writeErrors`.
-const OF_STATEMENTS: [i32; 4] = [73, 217, 225, 256];
+const STATEMENT_ERRORS: [i32; 4] = [73, 217, 225, 256];
 
 /// Reply to a command that a shard has rejected as a whole.
 pub(super) fn rejected_by_shard(
@@ -48,7 +48,7 @@ pub(super) fn rejected_by_shard(
     kind: StatementKind,
     fault: Fault,
 ) -> Result<Document, Fault> {
-    if !OF_STATEMENTS.contains(&fault.code.number) {
+    if !STATEMENT_ERRORS.contains(&fault.code.number) {
         return Err(fault);
     }
     let is_ordered = op.call.body.get_bool("ordered").unwrap_or(true);

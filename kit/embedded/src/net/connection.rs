@@ -7,12 +7,12 @@ use steadfast_query::Fault;
 use tokio::{io::AsyncWriteExt, net::TcpStream, sync::watch};
 
 use crate::{auth::AuthState, node::ProcessState, server::Server, version_gate};
-use blackpipe_base::message::{ReplyHeader, MessageReader, MessageError, Request};
+use blackpipe_base::message::{MessageError, MessageReader, ReplyHeader, Request};
 
 /// Serves a connection until it ends.
 pub(super) async fn serve(server: Arc<Server>, stream: TcpStream, peer: SocketAddr) {
     let id = server.traffic.opened.fetch_add(1, Ordering::Relaxed) + 1;
-    let socket = ServerSocket { power: server.host.power(), server, stream };
+    let socket = ServerSocket { process_state: server.host.process_state(), server, stream };
     socket.server.traffic.open.fetch_add(1, Ordering::Relaxed);
     if socket.server.new_connections.is_on()
         && !socket.server.new_connections.wait_for_token().await
@@ -37,13 +37,13 @@ pub(super) async fn serve(server: Arc<Server>, stream: TcpStream, peer: SocketAd
 struct ServerSocket {
     server: Arc<Server>,
     stream: TcpStream,
-    power: watch::Receiver<ProcessState>,
+    process_state: watch::Receiver<ProcessState>,
 }
 
 impl Drop for ServerSocket {
     fn drop(&mut self) {
         self.server.traffic.open.fetch_sub(1, Ordering::Relaxed);
-        if *self.power.borrow() == ProcessState::Killed {
+        if *self.process_state.borrow() == ProcessState::Killed {
             // Fails only if the peer has closed the connection.
             let _ = self.stream.set_zero_linger();
         }
@@ -115,7 +115,7 @@ impl Connection {
                 let mut reply =
                     version_gate::adapt_reply(reply, &self.server().host.server_info().version);
                 self.sleep(after).await?;
-                self.server().host.stamp(&mut reply);
+                self.server().host.add_cluster_times(&mut reply);
                 self.reply(&request, &reply, request.id, false).await.map(drop)
             }
             RequestOutcome::Close => Err(ConnectionEnd),
@@ -143,16 +143,19 @@ impl Connection {
 
     /// Waits while the server is frozen.
     async fn wait_until_thawed(&mut self) -> Result<(), ConnectionEnd> {
-        let power = *self.socket.power.borrow();
-        let power = match power {
+        let process_state = *self.socket.process_state.borrow();
+        let process_state = match process_state {
             ProcessState::Frozen => {
-                let thawed =
-                    self.socket.power.wait_for(|power| *power != ProcessState::Frozen).await;
-                thawed.map_or(ProcessState::Killed, |power| *power)
+                let thawed = self
+                    .socket
+                    .process_state
+                    .wait_for(|process_state| *process_state != ProcessState::Frozen)
+                    .await;
+                thawed.map_or(ProcessState::Killed, |process_state| *process_state)
             }
-            ProcessState::Running | ProcessState::Killed => power,
+            ProcessState::Running | ProcessState::Killed => process_state,
         };
-        match power {
+        match process_state {
             ProcessState::Killed => Err(ConnectionEnd),
             ProcessState::Running | ProcessState::Frozen => Ok(()),
         }
@@ -171,7 +174,7 @@ impl Connection {
         &mut self,
         what: impl Future<Output = T>,
     ) -> Result<T, ConnectionEnd> {
-        unless_gone(&mut self.inbox, &mut self.socket.stream, what).await
+        unless_disconnected(&mut self.inbox, &mut self.socket.stream, what).await
     }
 
     /// Runs a command. An acknowledged command is cancelled if the client disconnects.
@@ -194,7 +197,7 @@ impl Connection {
 }
 
 /// Waits for a future, or returns an error when the client disconnects.
-async fn unless_gone<T>(
+async fn unless_disconnected<T>(
     inbox: &mut MessageReader,
     stream: &mut TcpStream,
     what: impl Future<Output = T>,

@@ -13,7 +13,7 @@ use crate::{
     fail_point::{
         self,
         command::{
-            FailCommandAction, FailCommandEffect, MatchedCommand, WriteConcernFailure, labelled,
+            FailCommandAction, FailCommandEffect, MatchedCommand, WriteConcernFailure, with_labels,
         },
         transactional_write::TransactionalWriteFailPoint,
     },
@@ -31,11 +31,11 @@ impl Connection {
         &mut self,
         request: &mut Request,
     ) -> Result<RequestOutcome, ConnectionEnd> {
-        if let Err(fault) = self.check_generic_arguments(request) {
+        if let Err(fault) = self.check_message(request) {
             return Ok(fault.into());
         }
-        if let Some(shed) = self.shed(request) {
-            return Ok(RequestOutcome::Reply(shed));
+        if let Some(reject_overload) = self.reject_overload(request) {
+            return Ok(RequestOutcome::Reply(reject_overload));
         }
         let concern = match self.apply_fail_command(request).await? {
             FailCommandAction::Continue => None,
@@ -43,7 +43,7 @@ impl Connection {
             FailCommandAction::Reply(reply) => return Ok(RequestOutcome::Reply(reply)),
             FailCommandAction::CloseConnection => return Ok(RequestOutcome::Close),
         };
-        if let Err(fault) = self.check_rights(request) {
+        if let Err(fault) = self.check_privileges(request) {
             return Ok(fault.into());
         }
         if let Some(outcome) = self.run_server_command(request).await? {
@@ -60,11 +60,12 @@ impl Connection {
     }
 
     /// Checks a message before its command is parsed.
-    fn check_generic_arguments(&self, request: &Request) -> Result<(), Fault> {
-        const STILL_BY_QUERY: [&str; 5] =
+    fn check_message(&self, request: &Request) -> Result<(), Fault> {
+        const OP_QUERY_COMMANDS: [&str; 5] =
             ["_isSelf", "authenticate", "buildInfo", "saslContinue", "saslStart"];
         let name = &request.name;
-        if request.legacy && !STILL_BY_QUERY.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        if request.legacy && !OP_QUERY_COMMANDS.iter().any(|known| known.eq_ignore_ascii_case(name))
+        {
             return Err(Fault::new(
                 Code::named(352, "UnsupportedOpQueryCommand"),
                 format!(
@@ -102,7 +103,7 @@ impl Connection {
     }
 
     /// Rejects a request that exceeds the request rate limit.
-    fn shed(&self, request: &Request) -> Option<Document> {
+    fn reject_overload(&self, request: &Request) -> Option<Document> {
         let server = self.server();
         if !server.requests.is_on() {
             return None;
@@ -120,7 +121,7 @@ impl Connection {
         let message = "Rate limiter 'ingressRequestRateLimiter' rate exceeded";
         let reply = Fault::new(Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED, message).to_reply();
         let labels = ["SystemOverloadedError".to_owned(), "RetryableError".to_owned()];
-        let mut reply = labelled(reply, &labels);
+        let mut reply = with_labels(reply, &labels);
         let backoff = server.base_backoff.load(Ordering::Relaxed);
         if backoff > 0 {
             reply.insert("baseBackoffMS", backoff);
@@ -162,7 +163,7 @@ impl Connection {
             is_in_transaction,
             // At this point the server does not know the cursor of a `getMore`.
             is_change_stream: request.name == "aggregate"
-                && self.server().host.watches(&request.name, &request.body),
+                && self.server().host.uses_change_stream(&request.name, &request.body),
             is_mongos: matches!(self.server().host, Host::Mongos(_)),
         }
     }
@@ -182,11 +183,11 @@ impl Connection {
 
     fn with_concern(&self, mut reply: Document, concern: WriteConcernFailure) -> Document {
         reply.insert("writeConcernError", concern.error);
-        self.with_topology(labelled(reply, &concern.labels))
+        self.with_topology(with_labels(reply, &concern.labels))
     }
 
     /// Checks that the user may run the command.
-    fn check_rights(&self, request: &Request) -> Result<(), Fault> {
+    fn check_privileges(&self, request: &Request) -> Result<(), Fault> {
         let server = self.server();
         if !server.needs_user {
             return Ok(());
@@ -288,7 +289,7 @@ impl Connection {
             data.get("errorCode").and_then(code).is_some()
         })?;
         let code = data.get("errorCode").and_then(code)?;
-        let is_change_stream = server.host.watches(&call.name, &call.body);
+        let is_change_stream = server.host.uses_change_stream(&call.name, &call.body);
         let labels =
             codes::labels_of(code, ErrorContext { is_change_stream, ..ErrorContext::default() });
         let kill = bson::doc! {
@@ -301,7 +302,7 @@ impl Connection {
         }
         let message = "Hit the 'failGetMoreAfterCursorCheckout' failpoint";
         let reply = Fault::new(crate::codes::code_of(code), message).to_reply();
-        Some(self.with_topology(labelled(reply, &labels)))
+        Some(self.with_topology(with_labels(reply, &labels)))
     }
 }
 
@@ -345,7 +346,7 @@ fn required_privilege(request: &Request) -> privileges::RequiredPrivilege {
     match command::find(&request.name) {
         Some(command) => match (command.run)(&request.body) {
             Handler::Write(_) => RequiredPrivilege::Write,
-            Handler::Read(_) if command.anywhere => RequiredPrivilege::Admin,
+            Handler::Read(_) if command.on_any_member => RequiredPrivilege::Admin,
             Handler::Read(_) => RequiredPrivilege::Read,
         },
         None => RequiredPrivilege::Admin,

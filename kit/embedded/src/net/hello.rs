@@ -42,7 +42,7 @@ impl Connection {
             Ok(awaitable) => awaitable,
             Err(fault) => {
                 let mut reply = fault.to_reply();
-                self.server().host.stamp(&mut reply);
+                self.server().host.add_cluster_times(&mut reply);
                 return self.reply(request, &reply, response_to, false).await.map(drop);
             }
         };
@@ -72,7 +72,7 @@ impl Connection {
                 return Ok(());
             }
             self.sleep(after).await?;
-            self.server().host.stamp(&mut reply);
+            self.server().host.add_cluster_times(&mut reply);
             response_to = self.reply(request, &reply, response_to, more_to_come).await?;
             // Any request of the client ends the stream of replies.
             if !more_to_come || self.has_more() {
@@ -207,26 +207,26 @@ impl Connection {
             Some(other) => return Err(wrong_type("compression", other, "array")),
         }
         let host = &self.server().host;
-        let is_router = matches!(host, Host::Mongos(_));
-        awaitable(body, is_router, host.server_info().max_wire_version)
+        let is_mongos = matches!(host, Host::Mongos(_));
+        awaitable(body, is_mongos, host.server_info().max_wire_version)
     }
 
     /// Reply of the host with the fields of the connection, in the order of a server.
     fn describe(&self, request: &Request) -> Document {
         let host = &self.server().host;
         let hello_ok = request.body.get("helloOk").is_some_and(is_true);
-        let is_router = matches!(host, Host::Mongos(_));
+        let is_mongos = matches!(host, Host::Mongos(_));
         let mut reply = Document::new();
         if let Some(common) = compressors(&request.body) {
             reply.insert("compression", common);
         }
-        if hello_ok && !is_router {
+        if hello_ok && !is_mongos {
             reply.insert("helloOk", true);
         }
         for (field, value) in host.hello() {
             match field.as_str() {
                 "topologyVersion" if host.server_info().max_wire_version < AWAITABLE_HELLO => {}
-                "topologyVersion" if hello_ok && is_router => {
+                "topologyVersion" if hello_ok && is_mongos => {
                     reply.insert(field, value);
                     reply.insert("helloOk", true);
                 }
@@ -295,10 +295,10 @@ impl AwaitableHello {
 
 fn awaitable(
     body: &Document,
-    is_router: bool,
+    is_mongos: bool,
     max_wire_version: i32,
 ) -> Result<Option<AwaitableHello>, Fault> {
-    let (incomplete, negative) = if is_router { (51760, 51758) } else { (31368, 31372) };
+    let (incomplete, negative) = if is_mongos { (51760, 51758) } else { (31368, 31372) };
     let both = |message: &str| Err(Fault::location(incomplete, message));
     let (version, max_await_time) = match (body.get("topologyVersion"), body.get("maxAwaitTimeMS"))
     {

@@ -16,15 +16,18 @@ impl Connection {
         let server = self.server().clone();
         let Request { name, database, body, .. } = request;
         let done = match name.as_str() {
-            "configureFailPoint" => for_admin(request, || server.configure_fail_point(body)),
-            "waitForFailPoint" => match for_admin(request, || Ok(())) {
+            "configureFailPoint" => require_admin(request, || server.configure_fail_point(body)),
+            "waitForFailPoint" => match require_admin(request, || Ok(())) {
                 Ok(()) => self.wait(server.fail_points.wait(body)).await?,
                 Err(fault) => Err(fault),
             },
             "setParameter" => {
-                for_admin(request, || Ok(parameters::set(&server, body).unwrap_or_else(|no| no)))
+                require_admin(
+                    request,
+                    || Ok(parameters::set(&server, body).unwrap_or_else(|no| no)),
+                )
             }
-            "getParameter" => for_admin(request, || Ok(parameters::get(&server, body))),
+            "getParameter" => require_admin(request, || Ok(parameters::get(&server, body))),
             // Start of MONGODB-CR, which servers kept after they had removed the mechanism.
             "getnonce"
                 if !version_gate::is_at_least(&server.host.server_info().version, (6, 2, 0)) =>
@@ -51,7 +54,7 @@ impl Connection {
                 self.auth.log_out();
                 Ok(doc! { "ok": 1.0 })
             }
-            "shutdown" => match for_admin(request, || Ok(())) {
+            "shutdown" => match require_admin(request, || Ok(())) {
                 Ok(()) => {
                     server.host.kill();
                     return Ok(Some(RequestOutcome::Close));
@@ -71,7 +74,7 @@ impl Connection {
 }
 
 /// Rejects the command outside of the database `admin`.
-fn for_admin<T>(request: &Request, run: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+fn require_admin<T>(request: &Request, run: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     match request.database == "admin" {
         true => run(),
         false => Err(Fault::new(

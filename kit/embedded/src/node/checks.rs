@@ -18,7 +18,9 @@ pub(crate) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), 
     }
     match call.transaction {
         Some(_) if !is_set => return Err(no_retryable_writes()),
-        Some(arguments) if arguments.multi_document => check_part(call, command, arguments)?,
+        Some(arguments) if arguments.multi_document => {
+            check_in_transaction(call, command, arguments)?
+        }
         Some(_) if !command.retryable => return Err(not_retryable(call, command)),
         Some(_) | None => check_read_concern(call)?,
     }
@@ -31,7 +33,7 @@ pub(crate) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), 
 
 /// Returns an error for a `commitTransaction` or `abortTransaction` that is invalid in every state
 /// of its transaction.
-pub(crate) fn check_end(call: &Call) -> Result<(), Fault> {
+pub(crate) fn check_transaction_end(call: &Call) -> Result<(), Fault> {
     if call.database != "admin" {
         let message = format!("{} may only be run against the admin database.", call.name);
         return Err(Fault::new(Code::UNAUTHORIZED, message));
@@ -67,7 +69,7 @@ pub(super) fn check_write_concern(concern: &WriteConcern, is_set: bool) -> Resul
     }
 }
 
-fn check_part(
+fn check_in_transaction(
     call: &Call,
     command: &Command,
     arguments: TransactionArguments,
@@ -81,7 +83,9 @@ fn check_part(
                 "Cannot run 'count' in a multi-document transaction. Please see \
                  http://dochub.mongodb.org/core/transaction-count for a recommended alternative.",
             ),
-            _ if command.anywhere => String::from("This command is not supported in transactions"),
+            _ if command.on_any_member => {
+                String::from("This command is not supported in transactions")
+            }
             _ => format!("Cannot run '{name}' in a multi-document transaction."),
         });
     }
@@ -135,7 +139,7 @@ fn check_read_concern(call: &Call) -> Result<(), Fault> {
 }
 
 fn not_retryable(call: &Call, command: &Command) -> Fault {
-    if command.anywhere {
+    if command.on_any_member {
         return Fault::location(50889, "It is illegal to provide a txnNumber for this command");
     }
     not_a_retryable_write(&call.name)

@@ -64,7 +64,7 @@ impl Node {
         self.check_runs(state, running)?;
         let call = running.call;
         // A cursor is read on its own member. Reads that need a primary have their own error.
-        let anyway = command.anywhere
+        let anyway = command.on_any_member
             || call.secondary_ok
             || call.name == "killCursors"
             || call.read_concern.level() == "linearizable";

@@ -7,9 +7,6 @@ use super::{CommandFailure, CommandOutcome, Node};
 use crate::{call::Call, set::State};
 use blackpipe_base::codes;
 
-/// State change errors.
-const STATE_CHANGE_ERRORS: [i32; 7] = [91, 189, 10107, 11600, 11602, 13435, 13436];
-
 /// Commands whose replies have `opTime` and `electionId`.
 const REPLIES_WITH_OPTIME: [&str; 4] = ["bulkWrite", "delete", "insert", "update"];
 
@@ -27,7 +24,7 @@ impl Node {
     }
 
     /// Adds `operationTime` and `$clusterTime`, which all members of a set return.
-    pub(crate) fn stamp(&self, reply: &mut Document) {
+    pub(crate) fn add_cluster_times(&self, reply: &mut Document) {
         let state = self.shared.lock();
         let at = state.member(self.index).last().timestamp;
         self.add_times(&state, reply, at.into());
@@ -68,7 +65,7 @@ impl Node {
         if !labels.is_empty() {
             reply.insert("errorLabels", labels.as_slice());
         }
-        if STATE_CHANGE_ERRORS.contains(&fault.code.number) {
+        if codes::is_state_change(fault.code.number) {
             reply.insert("topologyVersion", state.topology_version(self.index));
         }
         reply.extend(fault.to_reply());
@@ -91,7 +88,7 @@ impl Node {
         if matches!(code, 280 | 286) {
             labels.push("NonResumableChangeStreamError");
         }
-        if codes::is_resumable(code) && self.watches(&call.name, &call.body) {
+        if codes::is_resumable(code) && self.uses_change_stream(&call.name, &call.body) {
             labels.push("ResumableChangeStreamError");
         }
         if is_retryable(call) && codes::is_retryable_write(code) {

@@ -25,7 +25,7 @@ impl Node {
                     self.kill_all();
                 }
                 for session in &sessions {
-                    self.act(name, session);
+                    self.run_on_session(name, session);
                 }
                 Self::ok_reply()
             }
@@ -50,7 +50,7 @@ impl Node {
         })
     }
 
-    fn act(&self, name: &str, session: &SessionId) {
+    fn run_on_session(&self, name: &str, session: &SessionId) {
         self.shared.change(|state, now| match name {
             "refreshSessions" => state.use_session(session, now),
             "endSessions" => state.end_session(session),
@@ -78,7 +78,7 @@ impl Node {
             self.kill_all();
         }
         for session in &some {
-            self.act("killSessions", session);
+            self.run_on_session("killSessions", session);
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ const ADMIN: [&str; 12] = [
     "replSetSyncFrom",
 ];
 
-const ELSEWHERE: [&str; 10] = [
+const ANY_DATABASE: [&str; 10] = [
     "_isSelf",
     "endSessions",
     "getLastError",
@@ -46,7 +46,7 @@ const STABLE: [&str; 6] = [
 ];
 
 pub(super) fn is_set_command(name: &str) -> bool {
-    ADMIN.contains(&name) || ELSEWHERE.contains(&name)
+    ADMIN.contains(&name) || ANY_DATABASE.contains(&name)
 }
 
 impl Node {
@@ -127,7 +127,7 @@ impl Node {
         let written = self
             .wait_until(running.deadline, |state, now| {
                 Some(self.check_primary(state).and_then(|()| {
-                    let note = vec![Change::Note(data.clone())];
+                    let note = vec![Change::Noop(data.clone())];
                     let at = state.append(self.index, note, None, now)?;
                     state.replicate(now);
                     Ok((at, state.member(self.index).epoch()))

@@ -61,7 +61,7 @@ impl Node {
             ));
         }
         let time = clamp_duration(Duration::from_secs(seconds));
-        state.set_passive(self.index, now + time, now);
+        state.set_unelectable(self.index, now + time, now);
         Ok(match seconds {
             0 => doc! { "info": "unfreezing" },
             1 => doc! { "warning": "you really want to freeze for only 1 second?" },

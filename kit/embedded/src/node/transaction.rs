@@ -92,7 +92,7 @@ impl Node {
             .wait_until(running.deadline, |state, now| {
                 match self.enter(state, running, session, arguments, now) {
                     Ok(true) => {
-                        state.note_change();
+                        state.bump_revision();
                         Some(act(state, now))
                     }
                     Ok(false) => None,
@@ -121,7 +121,7 @@ impl Node {
         let concern = &running.call.read_concern;
         if let Some(after) = concern.after_cluster_time.map(OrderedTimestamp::from) {
             state.check_not_ahead(self.index, "afterClusterTime", after)?;
-            state.reach_time(self.index, after, now);
+            state.advance_oplog_to(self.index, after, now);
         }
         let at = concern.at_cluster_time.map(OrderedTimestamp::from);
         if let Some(at) = at {
@@ -179,7 +179,7 @@ impl Node {
         running: &RunningCommand<'_>,
     ) -> Result<CommandOutcome, CommandFailure> {
         let call = running.call;
-        checks::check_end(call)?;
+        checks::check_transaction_end(call)?;
         let (session, arguments) = self.session_and_arguments(running)?;
         let commits = call.name == "commitTransaction";
         let is_set = self.server_info.set_name.is_some();

@@ -35,16 +35,18 @@ impl Node {
             tokio::select! {
                 // `self` holds the sender.
                 _ = watch.changed() => {}
-                () = wait_until_time(deadline) => return None,
+                () = sleep_until_deadline(deadline) => return None,
             }
         }
     }
 
     /// Waits while the member is frozen.
-    pub(super) async fn thawed(&self) {
-        let mut power = self.shared.power(self.index);
-        if *power.borrow_and_update() == ProcessState::Frozen {
-            let _ = power.wait_for(|power| *power != ProcessState::Frozen).await;
+    pub(super) async fn wait_until_thawed(&self) {
+        let mut process_state = self.shared.process_state(self.index);
+        if *process_state.borrow_and_update() == ProcessState::Frozen {
+            let _ = process_state
+                .wait_for(|process_state| *process_state != ProcessState::Frozen)
+                .await;
         }
     }
 
@@ -104,7 +106,7 @@ pub(super) fn max_time_expired() -> Fault {
     Fault::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")
 }
 
-pub(super) async fn wait_until_time(deadline: Option<Instant>) {
+pub(super) async fn sleep_until_deadline(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,

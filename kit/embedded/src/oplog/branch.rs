@@ -195,7 +195,7 @@ impl Oplog {
     }
 
     /// Optime of the newest common entry (common point).
-    pub(crate) fn common(&self, other: &Self) -> Option<OpTime> {
+    pub(crate) fn common_point(&self, other: &Self) -> Option<OpTime> {
         let entries = self.entries();
         let before = self.before();
         entries.iter().rev().map(|entry| entry.at).chain([before]).find(|at| other.has(*at))
@@ -354,6 +354,6 @@ fn size_of(change: &Change) -> usize {
         | Change::ModifyIndex { .. }
         | Change::DropIndex { .. }
         | Change::DropDatabase { .. }
-        | Change::Note(_) => 0,
+        | Change::Noop(_) => 0,
     }
 }

@@ -54,7 +54,7 @@ impl MemberHistory {
     /// Timestamp of the newest committed change after a timestamp.
     fn newest_change(&self, after: OrderedTimestamp) -> Option<OrderedTimestamp> {
         let changes = |entry: &Arc<OplogEntry>| {
-            entry.changes.iter().any(|change| !matches!(change, Change::Note(_)))
+            entry.changes.iter().any(|change| !matches!(change, Change::Noop(_)))
         };
         let entries = self.after(after).unwrap_or_default();
         entries.into_iter().rev().find(changes).map(|entry| entry.at.timestamp)

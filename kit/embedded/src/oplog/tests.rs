@@ -79,7 +79,7 @@ fn oplogs_sharing_a_branch_are_independent() {
                     logs[one].store = logs[one].oplog.roll_back(last).unwrap();
                 }
                 2 => {
-                    let common = logs[one].oplog.common(&logs[other].oplog).unwrap();
+                    let common = logs[one].oplog.common_point(&logs[other].oplog).unwrap();
                     let mut both = logs[one].model.iter().zip(&logs[other].model);
                     let expected = both.by_ref().take_while(|(one, other)| one == other).last();
                     assert_eq!(common, expected.map(|(at, _)| *at).unwrap_or_default());
@@ -101,7 +101,7 @@ fn old_entries_are_truncated_once_majority_committed() {
     let mut pair = late.clone();
     for _ in 0..60_000 {
         let at = OpTime { term: 1, timestamp: pair.oplog.last().timestamp.next(1) };
-        let changes = vec![Change::Note(Document::new())];
+        let changes = vec![Change::Noop(Document::new())];
         let wall = DateTime::from_millis(0);
         let entry = OplogEntry { at, wall, changes, record: None, step: None, before: Vec::new() };
         pair.oplog.push(Arc::new(entry), now, &pair.store);
@@ -116,7 +116,7 @@ fn old_entries_are_truncated_once_majority_committed() {
     assert_eq!(late.oplog.entries().len(), 0);
     assert_eq!(late.oplog.before(), late.last());
     assert!(late.oplog.snapshot(late.last().timestamp).is_none());
-    assert_eq!(pair.oplog.common(&late.oplog), None);
+    assert_eq!(pair.oplog.common_point(&late.oplog), None);
     late.push(2, now);
     assert_eq!(late.oplog.entries().len(), 1);
     let gone = MemberHistory::new(&pair.oplog, pair.oplog.last(), &Store::default())
@@ -150,7 +150,7 @@ fn forked_oplog_truncates_independently() {
         }
     }
     assert!(one.has(shared) && other.has(shared));
-    assert_eq!(one.common(&other), Some(shared));
+    assert_eq!(one.common_point(&other), Some(shared));
     assert_eq!(one.entries().len(), other.entries().len());
     assert!(one.entries().len() < 4_200, "{}", one.entries().len());
 }

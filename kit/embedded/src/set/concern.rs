@@ -40,11 +40,7 @@ impl State {
                         "Not enough data-bearing nodes",
                     )));
                 }
-                let have = member
-                    .match_optimes
-                    .iter()
-                    .filter(|match_optimes| **match_optimes >= at)
-                    .count();
+                let have = member.match_optimes.iter().filter(|optime| **optime >= at).count();
                 (wanted <= 1 || have >= wanted).then_some(Ok(()))
             }
             WriteConcernW::Majority => (member.commit >= at).then_some(Ok(())),
@@ -70,7 +66,7 @@ impl State {
         for (name, time) in [("afterClusterTime", after), ("atClusterTime", at)] {
             let Some(time) = time.map(OrderedTimestamp::from) else { continue };
             self.check_not_ahead(index, name, time)?;
-            self.reach_time(index, time, now);
+            self.advance_oplog_to(index, time, now);
             let member = self.member(index);
             let reached = match concern.level() {
                 "majority" | "snapshot" => member.commit,
@@ -94,7 +90,7 @@ impl State {
                 }
                 let read_snapshot = seen(&member.store);
                 let note = doc! { "msg": "linearizable read" };
-                let note = vec![crate::change::Change::Note(note)];
+                let note = vec![crate::change::Change::Noop(note)];
                 let confirm = self.append(index, note, None, now)?;
                 self.replicate(now);
                 Ok(Some(ReadSnapshot { confirm: Some(confirm), ..read_snapshot }))

@@ -10,7 +10,7 @@ impl State {
     /// Steps down primaries that learn of a newer term.
     pub(super) fn step_down_for_newer_terms(&mut self) {
         for index in 0..self.members.len() {
-            let newest = self.reached_by(index).map(|other| self.members[other].term).max();
+            let newest = self.reachable_from(index).map(|other| self.members[other].term).max();
             let member = &mut self.members[index];
             if let Some(newest) = newest
                 && newest > member.term
@@ -24,10 +24,10 @@ impl State {
     }
 
     /// Records when members lost contact to the primary, or a primary to the majority.
-    pub(super) fn note_contacts(&mut self, now: Instant) {
+    pub(super) fn update_contacts(&mut self, now: Instant) {
         for index in 0..self.members.len() {
             let content = match self.members[index].role {
-                Role::Primary => self.reached_by(index).count() >= self.majority(),
+                Role::Primary => self.reachable_from(index).count() >= self.majority(),
                 Role::Secondary => self.primary_of(index).is_some(),
             };
             let member = &mut self.members[index];
@@ -92,11 +92,13 @@ impl State {
                 // Without a majority no election can succeed. Passive members do not stand before
                 // their time.
                 let electable = self
-                    .reached_by(index)
+                    .reachable_from(index)
                     .filter(|other| {
                         !self.is_priority_zero(*other) && self.votes(*other) >= self.majority()
                     })
-                    .map(|other| self.members[other].passive_until.map_or(due, |it| it.max(due)));
+                    .map(|other| {
+                        self.members[other].unelectable_until.map_or(due, |it| it.max(due))
+                    });
                 electable.min()
             })
             .min()
@@ -106,7 +108,7 @@ impl State {
     /// a majority.
     fn candidate(&self, index: usize, now: Instant) -> Option<usize> {
         let standing = self
-            .reached_by(index)
+            .reachable_from(index)
             .filter(|other| self.may_stand(*other, now) && self.votes(*other) >= self.majority());
         // The first of equals. `max_by_key` would return the last.
         standing.reduce(|best, other| {
@@ -117,7 +119,7 @@ impl State {
     /// Returns `true` if a member is electable at this time.
     fn may_stand(&self, index: usize, now: Instant) -> bool {
         !self.is_priority_zero(index)
-            && self.members[index].passive_until.is_none_or(|until| until <= now)
+            && self.members[index].unelectable_until.is_none_or(|until| until <= now)
     }
 
     pub(super) fn is_priority_zero(&self, index: usize) -> bool {
@@ -127,7 +129,7 @@ impl State {
     /// Number of votes for a candidate. Members with a newer oplog vote no.
     fn votes(&self, candidate: usize) -> usize {
         let last = self.members[candidate].last();
-        self.reached_by(candidate).filter(|voter| self.members[*voter].last() <= last).count()
+        self.reachable_from(candidate).filter(|voter| self.members[*voter].last() <= last).count()
     }
 
     /// Makes a member primary of a new term, if a majority votes for it.
@@ -146,12 +148,12 @@ impl State {
 
     /// Steps down a primary, which is not electable for some time. Another member is elected at
     /// once.
-    pub(crate) fn step_down(&mut self, index: usize, passive_until: Instant, now: Instant) {
+    pub(crate) fn step_down(&mut self, index: usize, unelectable_until: Instant, now: Instant) {
         let member = &mut self.members[index];
         if member.role == Role::Primary {
             member.become_secondary();
         }
-        member.passive_until = Some(passive_until);
+        member.unelectable_until = Some(unelectable_until);
         if !self.manual_elections
             && let Some(successor) = self.candidate(index, now)
         {
@@ -161,8 +163,8 @@ impl State {
     }
 
     /// Makes a secondary unelectable until a time.
-    pub(crate) fn set_passive(&mut self, index: usize, until: Instant, now: Instant) {
-        self.members[index].passive_until = Some(until);
+    pub(crate) fn set_unelectable(&mut self, index: usize, until: Instant, now: Instant) {
+        self.members[index].unelectable_until = Some(until);
         self.settle(now);
     }
 
@@ -171,7 +173,8 @@ impl State {
         let last = self.members[index].last();
         let mut up_to_date = 0;
         let mut electable = false;
-        for other in self.reached_by(index).filter(|other| self.members[*other].last() == last) {
+        for other in self.reachable_from(index).filter(|other| self.members[*other].last() == last)
+        {
             up_to_date += 1;
             electable |= other != index && self.may_stand(other, now);
         }
@@ -181,7 +184,7 @@ impl State {
     /// Completes an election. All members in reach adopt the new term.
     fn complete_election(&mut self, candidate: usize, now: Instant) {
         self.catch_up(candidate, now);
-        let voters: Vec<usize> = self.reached_by(candidate).collect();
+        let voters: Vec<usize> = self.reachable_from(candidate).collect();
         let term = voters.iter().map(|voter| self.members[*voter].term).max().unwrap_or(0) + 1;
         for voter in voters {
             let voter = &mut self.members[voter];
@@ -199,10 +202,10 @@ impl State {
         member.term = member.term.max(1);
         member.elected = now;
         member.isolated_since = None;
-        member.passive_until = None;
+        member.unelectable_until = None;
         member.match_optimes.fill(Default::default());
         let note = bson::doc! { "msg": "new primary" };
-        let first = self.append(index, vec![Change::Note(note)], None, now);
+        let first = self.append(index, vec![Change::Noop(note)], None, now);
         self.members[index].first_of_term = first.unwrap_or_default();
         self.restore_prepared(index, now);
         self.replicate(now);

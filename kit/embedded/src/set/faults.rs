@@ -26,24 +26,24 @@ impl State {
     /// Kills the process of a member. Its oplog survives.
     pub(crate) fn kill(&mut self, index: usize, now: Instant) {
         let member = &mut self.members[index];
-        member.power = ProcessState::Killed;
+        member.process_state = ProcessState::Killed;
         member.become_secondary();
         self.settle(now);
     }
 
     /// Restarts a killed member.
     pub(crate) fn restart(&mut self, index: usize, now: Instant) {
-        if self.members[index].power != ProcessState::Killed {
+        if self.members[index].process_state != ProcessState::Killed {
             return;
         }
         let process = self.object_id(now);
         let alone = self.members.len() == 1;
         let member = &mut self.members[index];
-        member.power = ProcessState::Running;
+        member.process_state = ProcessState::Running;
         member.process = process;
         member.started = now;
         member.topology = 0;
-        member.passive_until = None;
+        member.unelectable_until = None;
         if alone {
             member.term += 1;
             self.become_primary(index, now);
@@ -53,16 +53,16 @@ impl State {
 
     /// Freezes a member. Others do not reach it.
     pub(crate) fn freeze(&mut self, index: usize, now: Instant) {
-        if self.members[index].power == ProcessState::Running {
-            self.members[index].power = ProcessState::Frozen;
+        if self.members[index].process_state == ProcessState::Running {
+            self.members[index].process_state = ProcessState::Frozen;
             self.settle(now);
         }
     }
 
     /// Continues a frozen member.
     pub(crate) fn thaw(&mut self, index: usize, now: Instant) {
-        if self.members[index].power == ProcessState::Frozen {
-            self.members[index].power = ProcessState::Running;
+        if self.members[index].process_state == ProcessState::Frozen {
+            self.members[index].process_state = ProcessState::Running;
             self.settle(now);
         }
     }
@@ -127,7 +127,7 @@ impl State {
             let statement = match what {
                 // A record that was copied with a chunk: another shard executed the statement.
                 SessionUpdateKind::Statement(_)
-                    if entry.changes.iter().all(|it| matches!(it, Change::Note(_))) =>
+                    if entry.changes.iter().all(|it| matches!(it, Change::Noop(_))) =>
                 {
                     continue;
                 }

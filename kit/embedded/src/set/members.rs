@@ -22,7 +22,7 @@ impl MemberState {
 
     pub(crate) fn set_active(&mut self, session: &SessionId, active: ActiveTxn) {
         match self.sessions.get_mut(session) {
-            Some(match_optimes) => *match_optimes = active,
+            Some(entry) => *entry = active,
             None => drop(self.sessions.insert(session.clone(), active)),
         }
     }
@@ -84,13 +84,13 @@ impl State {
 
     pub(crate) fn set_last_use(&mut self, session: &SessionId, now: Instant) {
         match self.session_last_use.get_mut(session) {
-            Some(session_last_use) => *session_last_use = now,
+            Some(entry) => *entry = now,
             None => drop(self.session_last_use.insert(session.clone(), now)),
         }
     }
 
     /// Notifies waiters that a transaction may have ended.
-    pub(crate) fn note_change(&mut self) {
+    pub(crate) fn bump_revision(&mut self) {
         self.revision += 1;
     }
 
@@ -110,9 +110,7 @@ impl State {
         let expired: Vec<SessionId> = self
             .session_last_use
             .iter()
-            .filter(|(_, session_last_use)| {
-                now.saturating_duration_since(**session_last_use) > timeout
-            })
+            .filter(|(_, last_use)| now.saturating_duration_since(**last_use) > timeout)
             .map(|(session, _)| session.clone())
             .collect();
         for session in expired {

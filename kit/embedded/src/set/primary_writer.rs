@@ -78,7 +78,7 @@ impl ChangeWriter for PrimaryWriter<'_> {
         Ok(())
     }
 
-    fn make(&mut self, change: Change, statement: Option<Statement>) -> Result<(), Fault> {
+    fn apply_change(&mut self, change: Change, statement: Option<Statement>) -> Result<(), Fault> {
         if self.state.member(self.index).conflicts_with(&change) {
             return Err(write_conflict());
         }

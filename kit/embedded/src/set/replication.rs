@@ -89,7 +89,7 @@ impl State {
             return Some(primary);
         }
         let last = self.members[index].last();
-        self.reached_by(index)
+        self.reachable_from(index)
             .filter(|other| {
                 let other = &self.members[*other];
                 other.last() > last && other.oplog.has(last)
@@ -155,7 +155,7 @@ impl State {
         }
         let last = self.members[index].last();
         let best = self
-            .reached_by(index)
+            .reachable_from(index)
             .filter(|other| {
                 let other = &self.members[*other];
                 other.last() > last && other.oplog.has(last)
@@ -170,7 +170,7 @@ impl State {
 
     /// Appends a no-op entry if the oplog of a primary is behind a time. The time may come from
     /// another shard.
-    pub(crate) fn reach_time(&mut self, index: usize, time: OrderedTimestamp, now: Instant) {
+    pub(crate) fn advance_oplog_to(&mut self, index: usize, time: OrderedTimestamp, now: Instant) {
         let Some(primary) = self.primary_of(index) else { return };
         let member = &mut self.members[primary];
         if member.last().timestamp >= time {
@@ -178,7 +178,7 @@ impl State {
         }
         member.cluster_time = member.cluster_time.max(time);
         let note = bson::doc! { "msg": "noop for reads after a cluster time" };
-        if self.append(primary, vec![Change::Note(note)], None, now).is_ok() {
+        if self.append(primary, vec![Change::Noop(note)], None, now).is_ok() {
             self.replicate(now);
         }
     }
@@ -188,7 +188,7 @@ impl super::state::MemberState {
     /// Rolls back to the common point with a source. If it is truncated, the member copies all data
     /// (initial sync).
     fn roll_back_to_common_point(&mut self, source: &Self) {
-        let common = self.oplog.common(&source.oplog);
+        let common = self.oplog.common_point(&source.oplog);
         match common.and_then(|common| self.oplog.roll_back(common)) {
             Some(store) => self.store = store,
             None => {

@@ -41,7 +41,7 @@ pub(super) struct TopologyView {
 /// A member of a replica set.
 #[derive(Debug)]
 pub(crate) struct MemberState {
-    pub(super) power: ProcessState,
+    pub(super) process_state: ProcessState,
     pub(super) role: Role,
     pub(super) term: i64,
     pub(super) oplog: Oplog,
@@ -64,7 +64,7 @@ pub(crate) struct MemberState {
     /// contact.
     pub(super) isolated_since: Option<Instant>,
     /// End of the time during which it is not electable.
-    pub(super) passive_until: Option<Instant>,
+    pub(super) unelectable_until: Option<Instant>,
     /// Id of the current process.
     pub(super) process: ObjectId,
     pub(super) started: Instant,
@@ -78,7 +78,7 @@ pub(crate) struct MemberState {
 impl MemberState {
     fn new(members: usize, process: ObjectId, now: Instant) -> Self {
         Self {
-            power: ProcessState::Running,
+            process_state: ProcessState::Running,
             role: Role::Secondary,
             term: 0,
             oplog: Oplog::default(),
@@ -93,7 +93,7 @@ impl MemberState {
             latency: Duration::ZERO,
             skew: Duration::ZERO,
             isolated_since: None,
-            passive_until: None,
+            unelectable_until: None,
             process,
             started: now,
             view: TopologyView { role: Role::Secondary, primary: None, term: 0 },
@@ -110,11 +110,11 @@ impl MemberState {
 
     /// Returns `true` for a running primary.
     pub(crate) fn is_primary(&self) -> bool {
-        self.power == ProcessState::Running && self.role == Role::Primary
+        self.process_state == ProcessState::Running && self.role == Role::Primary
     }
 
     pub(crate) fn is_on(&self) -> bool {
-        self.power == ProcessState::Running
+        self.process_state == ProcessState::Running
     }
 
     /// Returns `true` if it reaches a primary, or as a primary a majority.
@@ -225,7 +225,7 @@ impl State {
     pub(crate) fn settle(&mut self, now: Instant) {
         loop {
             self.step_down_for_newer_terms();
-            self.note_contacts(now);
+            self.update_contacts(now);
             self.step_down_isolated_primaries(now);
             self.replicate(now);
             if !self.hold_due_elections(now) {
@@ -234,7 +234,7 @@ impl State {
         }
         self.end_old_transactions(now);
         self.run_ttl_pass(now);
-        self.note_views();
+        self.update_topology_versions();
     }
 
     /// Time of the next timer.
@@ -287,13 +287,13 @@ impl State {
     }
 
     /// Members that a member reaches, including itself.
-    pub(super) fn reached_by(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn reachable_from(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.members.len()).filter(move |other| self.reaches(index, *other))
     }
 
     /// The primary that a member follows.
     pub(crate) fn primary_of(&self, index: usize) -> Option<usize> {
-        self.reached_by(index).find(|other| self.members[*other].role == Role::Primary)
+        self.reachable_from(index).find(|other| self.members[*other].role == Role::Primary)
     }
 
     /// Advances a member's cluster time to that of a client (`$clusterTime`). Rejects a time that
@@ -348,12 +348,12 @@ impl State {
     }
 
     /// Increments the topology version of members whose `hello` has changed.
-    fn note_views(&mut self) {
+    fn update_topology_versions(&mut self) {
         for index in 0..self.members.len() {
             let primary = self.primary_of(index);
             let member = &mut self.members[index];
             let view = TopologyView { role: member.role, primary, term: member.term };
-            if member.power == ProcessState::Running && member.view != view {
+            if member.process_state == ProcessState::Running && member.view != view {
                 member.view = view;
                 // The `hello` of a standalone server does not change.
                 member.topology += u64::from(self.config.name.is_some());

@@ -223,7 +223,7 @@ impl State {
     /// Counter of the topology version, and process state.
     pub(crate) fn signals(&self, index: usize) -> (u64, ProcessState) {
         let member = self.member(index);
-        (member.topology, member.power)
+        (member.topology, member.process_state)
     }
 
     /// Id of the current process.

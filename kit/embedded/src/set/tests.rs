@@ -61,7 +61,7 @@ impl TestState {
     }
 
     /// Advances the time and fires timers when they are due.
-    fn pass(&mut self, time: Duration) {
+    fn advance_time(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.state.next_deadline().filter(|due| *due <= end) {
             self.now = due.max(self.now);
@@ -85,7 +85,7 @@ impl TestState {
         let mut direct = PrimaryWriter::new(&mut self.state, index, retryable, self.now);
         direct.reserve(&namespace(), &[&id.into()])?;
         let statement = Statement { id: 0, outcome: doc! { "n": 1 } };
-        direct.make(insertion(id), Some(statement))?;
+        direct.apply_change(insertion(id), Some(statement))?;
         let at = direct.written().unwrap();
         self.state.replicate(self.now);
         Ok(at)

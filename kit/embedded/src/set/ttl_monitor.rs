@@ -59,7 +59,7 @@ fn needs_ttl_pass(change: &Change) -> bool {
         | Change::RenameCollection { .. }
         | Change::DropIndex { .. }
         | Change::DropDatabase { .. }
-        | Change::Note(_) => false,
+        | Change::Noop(_) => false,
     }
 }
 

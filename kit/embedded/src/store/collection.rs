@@ -112,7 +112,7 @@ impl Collection {
         filter: &Filter,
         env: &Environment,
     ) -> Box<dyn Iterator<Item = &'a Arc<Document>> + 'a> {
-        if let Some(ids) = filter.named_ids()
+        if let Some(ids) = filter.id_candidates()
             && env.collation == Collation::simple()
             && !self.options.contains_key("collation")
         {

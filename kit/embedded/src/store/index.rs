@@ -154,7 +154,11 @@ impl Index {
 
     /// Key prefix that all matches of these equalities have. `None` if the index may omit matches
     /// or has no such prefix.
-    pub(super) fn prefix(&self, equalities: &[(String, Bson)], env: &Environment) -> Option<IndexKey> {
+    pub(super) fn prefix(
+        &self,
+        equalities: &[(String, Bson)],
+        env: &Environment,
+    ) -> Option<IndexKey> {
         let index = &self.definition.index;
         if index.is_sparse() || index.partial_filter().is_some() {
             return None;

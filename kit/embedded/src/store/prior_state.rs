@@ -39,7 +39,7 @@ impl Store {
                 is_view: options.contains_key("viewOn"),
                 ..PriorState::default()
             },
-            Change::DropDatabase { .. } | Change::Note(_) => PriorState::default(),
+            Change::DropDatabase { .. } | Change::Noop(_) => PriorState::default(),
         }
     }
 

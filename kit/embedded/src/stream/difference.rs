@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Overhead in bytes of an oplog entry with a difference.
-const AROUND: usize = 15;
+const ENTRY_OVERHEAD: usize = 15;
 
 /// Difference between a document and its update. `None` if a server stores the whole document.
 pub(super) fn difference(before: &Document, after: &Document, by: &UpdateForm) -> Option<Document> {
@@ -21,11 +21,11 @@ pub(super) fn difference(before: &Document, after: &Document, by: &UpdateForm) -
         UpdateForm::Replacement => None,
         UpdateForm::Operators(touched) => {
             let touched: Vec<PathSuffix<'_>> = touched.iter().map(PathSuffix::new).collect();
-            Some(touched_in_document(before, after, &touched))
+            Some(operator_difference_of_document(before, after, &touched))
         }
         UpdateForm::Pipeline => {
             let found = of_documents(before, after)?;
-            (size_of_document(&found) + AROUND < size_of_document(after)).then_some(found)
+            (size_of_document(&found) + ENTRY_OVERHEAD < size_of_document(after)).then_some(found)
         }
     }
 }
@@ -96,7 +96,7 @@ fn inside<'a>(touched: &[PathSuffix<'a>], name: &str) -> Vec<PathSuffix<'a>> {
 }
 
 /// Difference made by update operators, at the fields that they name.
-fn touched_in_document(
+fn operator_difference_of_document(
     before: &Document,
     after: &Document,
     touched: &[PathSuffix<'_>],
@@ -109,7 +109,7 @@ fn touched_in_document(
         match before.get(name) {
             None => drop(parts.inserted.insert(name, new.clone())),
             Some(old) if identical(old, new) => {}
-            Some(old) => match touched_inside(old, new, &inside(touched, name)) {
+            Some(old) => match operator_difference_inside(old, new, &inside(touched, name)) {
                 Some(found) => drop(parts.inside.insert(format!("s{name}"), found)),
                 None => drop(parts.updated.insert(name, new.clone())),
             },
@@ -119,14 +119,18 @@ fn touched_in_document(
 }
 
 /// Difference inside a value. `None` if the whole value is stored.
-fn touched_inside(old: &Bson, new: &Bson, touched: &[PathSuffix<'_>]) -> Option<Document> {
+fn operator_difference_inside(
+    old: &Bson,
+    new: &Bson,
+    touched: &[PathSuffix<'_>],
+) -> Option<Document> {
     let named = touched.iter().find(|rest| rest.path.is_empty());
     match (old, new, named) {
         (Bson::Document(old), Bson::Document(new), None) => {
-            Some(touched_in_document(old, new, touched))
+            Some(operator_difference_of_document(old, new, touched))
         }
         (Bson::Array(old), Bson::Array(new), None) if new.len() >= old.len() => {
-            touched_in_array(old, new, touched)
+            operator_difference_of_array(old, new, touched)
         }
         (Bson::Array(old), Bson::Array(new), Some(rest)) if rest.appends => {
             let no_cursor_timeout =
@@ -147,16 +151,22 @@ fn appended(from: usize, new: &[Bson]) -> Document {
 
 /// Difference of an array with named elements. If a path matches several elements and more than one
 /// changed, the whole array is stored.
-fn touched_in_array(old: &[Bson], new: &[Bson], touched: &[PathSuffix<'_>]) -> Option<Document> {
+fn operator_difference_of_array(
+    old: &[Bson],
+    new: &[Bson],
+    touched: &[PathSuffix<'_>],
+) -> Option<Document> {
     let many = touched.iter().any(|rest| rest.path.first().is_some_and(|it| it.starts_with("$[")));
     let mut found = doc! { "a": true };
     for (at, element) in new.iter().enumerate() {
         match old.get(at) {
             Some(old) if identical(old, element) => {}
-            Some(old) => match touched_inside(old, element, &inside(touched, &at.to_string())) {
-                Some(deeper) => drop(found.insert(format!("s{at}"), deeper)),
-                None => drop(found.insert(format!("u{at}"), element.clone())),
-            },
+            Some(old) => {
+                match operator_difference_inside(old, element, &inside(touched, &at.to_string())) {
+                    Some(deeper) => drop(found.insert(format!("s{at}"), deeper)),
+                    None => drop(found.insert(format!("u{at}"), element.clone())),
+                }
+            }
             None => drop(found.insert(format!("u{at}"), element.clone())),
         }
     }

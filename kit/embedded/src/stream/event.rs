@@ -108,7 +108,7 @@ fn is_shown(change: &Change, before: &PriorState, options: &ChangeStreamOptions)
             let watched = !(before.is_view && matches!(target, StreamTarget::Collection(_)));
             options.expanded && watched && target.is(namespace)
         }
-        Change::Note(note) => {
+        Change::Noop(note) => {
             options.expanded && sharded(note).is_some_and(|namespace| target.is(&namespace))
         }
     }
@@ -150,26 +150,26 @@ impl Event<'_> {
         options: &ChangeStreamOptions,
         seen: &StreamHistory,
     ) -> Result<Document, Fault> {
-        let mut told = Document::new();
+        let mut event = Document::new();
         if self.invalidates() {
-            self.head(&mut told, "invalidate", options);
-            return Ok(told);
+            self.head(&mut event, "invalidate", options);
+            return Ok(event);
         }
         if let Some(TransactionId { session, number }) = self.transaction() {
             let binary = |subtype, bytes: Vec<u8>| Binary { subtype, bytes };
             let id = binary(BinarySubtype::Uuid, session.id);
             let user = binary(BinarySubtype::Generic, session.user);
-            told.insert("txnNumber", number);
-            told.insert("lsid", doc! { "id": id, "uid": user });
+            event.insert("txnNumber", number);
+            event.insert("lsid", doc! { "id": id, "uid": user });
         }
         if let Change::RenameCollection { to, .. } = self.change {
-            told.insert("to", name(to));
+            event.insert("to", name(to));
         }
         match self.change {
             Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => {
-                self.of_document(told, options, seen)
+                self.of_document(event, options, seen)
             }
-            _ => Ok(self.of_collection(told, options)),
+            _ => Ok(self.of_collection(event, options)),
         }
     }
 
@@ -184,30 +184,30 @@ impl Event<'_> {
     }
 
     /// Adds the fields that all events have.
-    fn head(&self, told: &mut Document, kind: &str, options: &ChangeStreamOptions) {
-        told.insert("_id", self.position.token());
-        told.insert("operationType", kind);
-        told.insert("clusterTime", Timestamp::from(self.entry.at.timestamp));
+    fn head(&self, event: &mut Document, kind: &str, options: &ChangeStreamOptions) {
+        event.insert("_id", self.position.token());
+        event.insert("operationType", kind);
+        event.insert("clusterTime", Timestamp::from(self.entry.at.timestamp));
         if let Some(CommitStep::Committed { visible, .. }) = &self.entry.step
             && options.version.has_default_expanded_fields()
         {
-            told.insert("commitTimestamp", Timestamp::from(*visible));
+            event.insert("commitTimestamp", Timestamp::from(*visible));
         }
         if let Some(uuid) = self.collection()
             && (options.expanded || options.version.has_default_expanded_fields())
             && !self.invalidates()
         {
-            told.insert("collectionUUID", uuid);
+            event.insert("collectionUUID", uuid);
         }
         if options.version.has_wall_time() {
-            told.insert("wallTime", self.entry.wall);
+            event.insert("wallTime", self.entry.wall);
         }
     }
 
     /// UUID of the collection.
     fn collection(&self) -> Option<Uuid> {
         match self.change {
-            Change::Note(note) => match note.get("uuid") {
+            Change::Noop(note) => match note.get("uuid") {
                 Some(Bson::Binary(uuid)) => uuid.to_uuid().ok(),
                 _ => None,
             },
@@ -217,7 +217,7 @@ impl Event<'_> {
 
     fn of_document(
         &self,
-        mut told: Document,
+        mut event: Document,
         options: &ChangeStreamOptions,
         seen: &StreamHistory,
     ) -> Result<Document, Fault> {
@@ -243,21 +243,21 @@ impl Event<'_> {
                 (if details.is_some() { "update" } else { "replace" }, namespace, key)
             }
             Change::Delete { namespace, id } => ("delete", namespace, key(before, Some(id))),
-            _ => return Ok(told),
+            _ => return Ok(event),
         };
-        self.head(&mut told, kind, options);
+        self.head(&mut event, kind, options);
         if let Some(full) = full {
-            told.insert("fullDocument", full);
+            event.insert("fullDocument", full);
         }
-        told.insert("ns", name(namespace));
-        told.insert("documentKey", key);
+        event.insert("ns", name(namespace));
+        event.insert("documentKey", key);
         if let Some(details) = details {
-            told.insert("updateDescription", details);
+            event.insert("updateDescription", details);
         }
         if kind != "insert" {
-            self.add_before(&mut told, kind, namespace, options)?;
+            self.add_before(&mut event, kind, namespace, options)?;
         }
-        Ok(told)
+        Ok(event)
     }
 
     /// `updateDescription`, unless the entry stores a whole document.
@@ -308,7 +308,7 @@ impl Event<'_> {
 
     fn add_before(
         &self,
-        told: &mut Document,
+        event: &mut Document,
         kind: &str,
         namespace: &Namespace,
         options: &ChangeStreamOptions,
@@ -323,7 +323,7 @@ impl Event<'_> {
                 return Err(self.missing(what, kind, namespace));
             }
         };
-        told.insert("fullDocumentBeforeChange", image);
+        event.insert("fullDocumentBeforeChange", image);
         Ok(())
     }
 
@@ -342,7 +342,7 @@ impl Event<'_> {
         )
     }
 
-    fn of_collection(&self, mut told: Document, options: &ChangeStreamOptions) -> Document {
+    fn of_collection(&self, mut event: Document, options: &ChangeStreamOptions) -> Document {
         let (kind, ns, description) = match self.change {
             Change::DropCollection { namespace } => ("drop", name(namespace), None),
             Change::DropDatabase { database } => ("dropDatabase", doc! { "db": database }, None),
@@ -387,26 +387,26 @@ impl Event<'_> {
                 let gone = self.before.document.as_deref().cloned().unwrap_or_default();
                 ("dropIndexes", name(namespace), Some(doc! { "indexes": [gone] }))
             }
-            Change::Note(note) => {
-                let Some(namespace) = sharded(note) else { return told };
+            Change::Noop(note) => {
+                let Some(namespace) = sharded(note) else { return event };
                 let description = note.get_document("description").cloned().unwrap_or_default();
                 (SHARD_COLLECTION, name(&namespace), Some(description))
             }
             // Handled elsewhere.
-            Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => return told,
+            Change::Insert { .. } | Change::Replace { .. } | Change::Delete { .. } => return event,
         };
-        self.head(&mut told, kind, options);
-        told.insert("ns", ns);
+        self.head(&mut event, kind, options);
+        event.insert("ns", ns);
         if let Some(description) = description {
-            told.insert("operationDescription", description);
+            event.insert("operationDescription", description);
         }
         if kind == "create" && options.version.has_ns_type() {
-            told.insert("nsType", if self.before.is_view { "view" } else { "collection" });
+            event.insert("nsType", if self.before.is_view { "view" } else { "collection" });
         }
         if let Some(state) = self.state_before() {
-            told.insert("stateBeforeChange", state);
+            event.insert("stateBeforeChange", state);
         }
-        told
+        event
     }
 
     /// State before a `collMod` (`stateBeforeChange`).

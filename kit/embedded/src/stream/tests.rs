@@ -56,7 +56,7 @@ impl TestOplog {
     }
 
     /// All events of a stream with these options.
-    fn told(&self, options: ChangeStreamOptions) -> Vec<Document> {
+    fn shown_events(&self, options: ChangeStreamOptions) -> Vec<Document> {
         let mut stream = stream(options, start());
         stream.set_history(&self.all());
         stream.take(usize::MAX).unwrap().documents
@@ -114,7 +114,7 @@ fn insert_event_has_full_document() {
     lab.write(vec![insert(doc! { "_id": 1, "a": 2 })]);
     let at = OrderedTimestamp { time: 2, increment: 1 };
     assert_eq!(
-        lab.told(options()),
+        lab.shown_events(options()),
         [doc! {
             "_id": StreamPosition { at, point: EventPoint::Event(0), shard: 0 }.token(),
             "operationType": "insert",
@@ -134,7 +134,7 @@ fn update_form_decides_event_type() {
     let operators = doc! { "$set": { "a": 2 }, "$unset": { "b": 1 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
     lab.write(vec![update(doc! { "_id": 1, "a": 3 }, doc! { "a": 3 }.into())]);
-    let told = lab.told(options());
+    let told = lab.shown_events(options());
     assert_eq!(kinds(&told), ["insert", "update", "replace"]);
     assert_eq!(
         told[1].get_document("updateDescription").unwrap(),
@@ -155,7 +155,7 @@ fn update_lookup_returns_current_document_or_null() {
     let operators = doc! { "$set": { "a": 2 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
     lab.write(vec![Change::Delete { namespace: namespace(), id: 2.into() }]);
-    let told = lab.told(ChangeStreamOptions { full: ImageMode::Lookup, ..options() });
+    let told = lab.shown_events(ChangeStreamOptions { full: ImageMode::Lookup, ..options() });
     let full: Vec<_> = told[2..5].iter().map(|event| event.get("fullDocument").unwrap()).collect();
     let now = Bson::from(doc! { "_id": 1, "a": 2 });
     assert_eq!(full, [&now, &Bson::Null, &now]);
@@ -169,7 +169,7 @@ fn pre_and_post_images_follow_collection_option() {
     let change = || update(doc! { "_id": 1, "a": 1 }, doc! { "$set": { "a": 1 } }.into());
     lab.write(vec![change()]);
     let both = |images| ChangeStreamOptions { full: images, before: images, ..options() };
-    let told = lab.told(both(ImageMode::WhenAvailable));
+    let told = lab.shown_events(both(ImageMode::WhenAvailable));
     assert_eq!(told[1].get("fullDocument"), Some(&Bson::Null));
     assert_eq!(told[1].get("fullDocumentBeforeChange"), Some(&Bson::Null));
     let mut strict = stream(both(ImageMode::Required), start());
@@ -180,7 +180,7 @@ fn pre_and_post_images_follow_collection_option() {
     lab.write(vec![Change::ModifyCollection { namespace: namespace(), options: kept }]);
     let operators = doc! { "$set": { "a": 2 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
-    let told = lab.told(both(ImageMode::WhenAvailable));
+    let told = lab.shown_events(both(ImageMode::WhenAvailable));
     assert_eq!(told[2].get_document("fullDocument").unwrap(), &doc! { "_id": 1, "a": 2 });
     let before = told[2].get_document("fullDocumentBeforeChange").unwrap();
     assert_eq!(before, &doc! { "_id": 1, "a": 1 });
@@ -197,7 +197,7 @@ fn transaction_events_share_cluster_time() {
     let set = doc! { "$set": { "a": 1 } };
     let changes = vec![insert(doc! { "_id": 1 }), update(doc! { "_id": 1, "a": 1 }, set.into())];
     lab.write_as(changes, Some(record));
-    let told = lab.told(options());
+    let told = lab.shown_events(options());
     assert_eq!(kinds(&told), ["insert", "update"]);
     assert_eq!(told[0].get("clusterTime"), told[1].get("clusterTime"));
     for event in &told {
@@ -216,7 +216,7 @@ fn migrated_documents_have_no_events() {
     let mut lab = TestOplog::new();
     let note = Change::migration("shop.orders");
     lab.write(vec![note, insert(doc! { "_id": 1 })]);
-    assert!(lab.told(options()).is_empty());
+    assert!(lab.shown_events(options()).is_empty());
 }
 
 #[test]
@@ -231,9 +231,9 @@ fn drop_invalidates_collection_stream_only() {
     assert!(batch.finished && batch.invalidated);
     let database =
         ChangeStreamOptions { target: StreamTarget::Database("shop".into()), ..options() };
-    assert_eq!(kinds(&lab.told(database)), ["drop", "dropDatabase", "invalidate"]);
+    assert_eq!(kinds(&lab.shown_events(database)), ["drop", "dropDatabase", "invalidate"]);
     let cluster = ChangeStreamOptions { target: StreamTarget::Cluster, ..options() };
-    assert_eq!(kinds(&lab.told(cluster)), ["drop", "dropDatabase"]);
+    assert_eq!(kinds(&lab.shown_events(cluster)), ["drop", "dropDatabase"]);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn start_after_continues_after_invalidate() {
     lab.write(vec![drop_it()]);
     lab.write(vec![create()]);
     lab.write(vec![insert(doc! { "_id": 1 })]);
-    let told = lab.told(options());
+    let told = lab.shown_events(options());
     let after =
         |event: &Document| StreamPosition::read(event.get_document("_id").unwrap()).unwrap();
     let next = |position| {
@@ -277,7 +277,7 @@ fn batch_has_post_batch_resume_token() {
     let mut lab = TestOplog::new();
     lab.write(vec![insert(doc! { "_id": 1 })]);
     lab.write(vec![insert(doc! { "_id": 2 })]);
-    lab.write(vec![Change::Note(doc! {})]);
+    lab.write(vec![Change::Noop(doc! {})]);
     let mut stream = stream(options(), start());
     let mut take = |max_count| {
         stream.set_history(&lab.all());
@@ -417,7 +417,7 @@ fn event_waits_for_oplogs_of_all_shards() {
     let batch = stream.take(usize::MAX).unwrap();
     assert!(batch.documents.is_empty());
     labs[1].write(vec![insert(doc! { "_id": 3, "k": 1 })]);
-    labs[1].write(vec![Change::Note(doc! {})]);
+    labs[1].write(vec![Change::Noop(doc! {})]);
     let level = cluster([&labs[0], &labs[1]], [3, 3]);
     assert_eq!(level.delayed_until(), None);
     stream.set_history(&level);

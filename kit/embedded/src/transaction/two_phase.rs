@@ -56,7 +56,7 @@ impl State {
     pub(crate) fn check_change(&self, index: usize, change: &Change) -> Result<(), Fault> {
         let member = self.member(index);
         let reserved = change
-            .touched()
+            .target()
             .is_some_and(|(namespace, id)| id.is_some_and(|id| member.is_reserved(namespace, id)));
         if reserved || member.conflicts_with(change) {
             return Err(write_conflict());
@@ -194,7 +194,7 @@ impl State {
         at: OrderedTimestamp,
     ) -> bool {
         let concerns = |change: &Change| {
-            change.touched().is_none_or(|(it, _)| namespace.is_none_or(|namespace| it == namespace))
+            change.target().is_none_or(|(it, _)| namespace.is_none_or(|namespace| it == namespace))
         };
         let mut prepared = self.member(index).store().prepared();
         prepared.any(|it| it.at.timestamp <= at && it.transaction.changes.iter().any(concerns))
@@ -236,7 +236,7 @@ impl Transaction {
     /// A transaction with these changes.
     fn of_changes(number: i64, base: &Store, changes: &[Change], now: Instant) -> Self {
         let mut reserved: BTreeMap<Namespace, _> = BTreeMap::new();
-        for (namespace, id) in changes.iter().filter_map(Change::touched) {
+        for (namespace, id) in changes.iter().filter_map(Change::target) {
             let ids: &mut std::collections::BTreeSet<OrderedId> =
                 reserved.entry(namespace.clone()).or_default();
             ids.extend(id.cloned().map(OrderedId));

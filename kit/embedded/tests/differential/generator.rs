@@ -1,10 +1,11 @@
 //! Random operations, reproducible from a seed.
 
+use blackpipe_base::rng::Rng;
 use testbed::Version;
 
-/// Generator of random operations (SplitMix64).
+/// Generator of random operations.
 pub(crate) struct Generator {
-    state: u64,
+    rng: Rng,
     /// `true` allows the variable `v` in expressions. The command defines it.
     pub(crate) variables: bool,
     /// The version of the real server.
@@ -13,7 +14,7 @@ pub(crate) struct Generator {
 
 impl Generator {
     pub(crate) fn new(seed: u64, version: Version) -> Self {
-        Self { state: seed, variables: false, version }
+        Self { rng: Rng::new(seed), variables: false, version }
     }
 
     /// Returns `true` if the real server is older than 8.2.
@@ -22,11 +23,7 @@ impl Generator {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.rng.next_u64()
     }
 
     /// A number below `bound`.

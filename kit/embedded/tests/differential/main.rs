@@ -26,7 +26,7 @@ use testbed::{ClusterOptions, Mongod, Options, ShardedCluster, Version};
 use crate::{
     compare::{are_identical, comparable_part, difference, is_optimizer_error},
     generator::Generator,
-    operations::{INDEXED, MADE, Operation, PLAIN, indexes},
+    operations::{INDEXED, OUTPUT, Operation, PLAIN, indexes},
     scenarios::{Addresses, Target, compare_on},
     server::{Server, UNREADABLE},
     tally::Tally,
@@ -37,7 +37,7 @@ use crate::{
 const ROUND: usize = 250;
 
 /// Maximum number of reported differences.
-const SHOWN: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 /// The servers under comparison.
 ///
@@ -73,7 +73,7 @@ impl Servers {
     fn begin(&mut self, generator: &mut Generator) {
         self.all(&doc! { "dropDatabase": 1, "$db": "differential" });
         self.all(&doc! { "create": PLAIN, "$db": "differential" });
-        self.all(&doc! { "create": MADE, "$db": "differential" });
+        self.all(&doc! { "create": OUTPUT, "$db": "differential" });
         self.all(&doc! { "createIndexes": INDEXED, "indexes": indexes(), "$db": "differential" });
         let mut others: Vec<_> = (0..8).map(|_| generator.stored()).collect();
         others.iter_mut().zip(0..).for_each(|(other, id)| drop(other.insert("_id", id)));
@@ -139,7 +139,7 @@ impl Servers {
     }
 
     fn compare_stored(&mut self) -> Comparison {
-        for collection in [PLAIN, INDEXED, MADE] {
+        for collection in [PLAIN, INDEXED, OUTPUT] {
             let command = doc! {
                 "find": collection,
                 "sort": { "_id": 1 },
@@ -177,13 +177,13 @@ fn literal(version: Version) -> Mongod {
     mongod
 }
 
-fn asked(variable: &str, usual: usize) -> usize {
-    env::var(variable).map_or(usual, |number| number.parse().expect("a number"))
+fn from_env(variable: &str, default: usize) -> usize {
+    env::var(variable).map_or(default, |number| number.parse().expect("a number"))
 }
 
 /// Compares random operations on the embedded deployment with those on servers of this version.
 #[allow(clippy::print_stdout)]
-fn compare_with(version: Version, usual: usize) {
+fn compare_with(version: Version, default: usize) {
     let mongod = testbed::shared::standalone_of(version).unwrap_or_else(|error| panic!("{error}"));
     let series = version.as_str().rsplit_once('.').map_or("", |(series, _)| series);
     let embedded = Deployment::standalone().version(series).start();
@@ -196,8 +196,8 @@ fn compare_with(version: Version, usual: usize) {
         version,
     };
 
-    let seed = asked("STEADFAST_SEED", 1);
-    let operations = asked("STEADFAST_DIFFERENTIAL", usual);
+    let seed = from_env("STEADFAST_SEED", 1);
+    let operations = from_env("STEADFAST_DIFFERENTIAL", default);
     let mut differences = Vec::new();
     let mut round = seed * 1_000_000;
     while servers.tally.operations() < operations {
@@ -212,28 +212,26 @@ fn compare_with(version: Version, usual: usize) {
         round += 1;
     }
     println!("MongoDB {version}, seed {seed}: {}", servers.tally);
-    let shown: Vec<_> = differences.iter().take(SHOWN).map(String::as_str).collect();
+    let shown: Vec<_> = differences.iter().take(MAX_REPORTED).map(String::as_str).collect();
     let count = differences.len();
     assert!(shown.is_empty(), "{count} differences, seed {seed}:\n{}", shown.join("\n"));
 }
 
 #[test]
 fn random_operations_have_the_same_results_as_on_mongodb_6_0() {
+    testbed::require!(V6_0);
     compare_with(Version::V6_0, 3_000);
 }
 
 #[test]
 fn random_operations_have_the_same_results_as_on_mongodb_8_2() {
-    if testbed::require(Version::V8_2) {
-        compare_with(Version::V8_2, 3_000);
-    }
+    testbed::require!(V8_2);
+    compare_with(Version::V8_2, 3_000);
 }
 
 #[test]
 fn scenarios_have_the_same_replies_as_on_a_replica_set_of_mongodb_8_2() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let set = testbed::shared::replica_set_of(Version::V8_2).expect("a replica set");
     let primary = set.wait_for_primary().expect("a primary");
     let addresses = set.addresses();
@@ -248,9 +246,7 @@ fn scenarios_have_the_same_replies_as_on_a_replica_set_of_mongodb_8_2() {
 
 #[test]
 fn scenarios_have_the_same_replies_as_through_mongos_8_2() {
-    if !testbed::require(Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     // An idle shard delays the change streams of a cluster until it writes its next no-op entry.
     let options = Options::new().version(Version::V8_2).parameter("periodicNoopIntervalSecs=1");
     let cluster = ShardedCluster::start(ClusterOptions::new().options(options)).expect("a cluster");

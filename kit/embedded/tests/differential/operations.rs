@@ -46,7 +46,7 @@ pub(crate) const PLAIN: &str = "plain";
 pub(crate) const INDEXED: &str = "indexed";
 
 /// Target of pipelines that write.
-pub(crate) const MADE: &str = "made";
+pub(crate) const OUTPUT: &str = "made";
 
 /// Indexes of the collection [`INDEXED`].
 pub(crate) fn indexes() -> Vec<Document> {

@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document, doc};
 
-use crate::{generator::Generator, operations::MADE};
+use crate::{generator::Generator, operations::OUTPUT};
 
 impl Generator {
     /// A pipeline whose result does not depend on the order of its input.
@@ -94,7 +94,7 @@ impl Generator {
         // The document at which it fails depends on the order.
         stages.push(doc! { "$sort": { "_id": 1 } });
         stages.push(match self.once_in(4) {
-            true => doc! { "$out": MADE },
+            true => doc! { "$out": OUTPUT },
             false => {
                 let matched: Bson = match self.below(5) {
                     0 => "replace".into(),
@@ -107,7 +107,7 @@ impl Generator {
                     }
                 };
                 let not_matched = *self.pick(&["insert", "insert", "discard", "fail"]);
-                doc! { "$merge": { "into": MADE, "whenMatched": matched, "whenNotMatched": not_matched } }
+                doc! { "$merge": { "into": OUTPUT, "whenMatched": matched, "whenNotMatched": not_matched } }
             }
         });
         stages

@@ -123,7 +123,7 @@ async fn client_metadata_can_be_sent_once() {
 }
 
 /// Fields of 8.2 that follow those of the role.
-const OF_ALL: &str = "maxBsonObjectSize maxMessageSizeBytes maxWriteBatchSize localTime \
+const COMMON_FIELDS: &str = "maxBsonObjectSize maxMessageSizeBytes maxWriteBatchSize localTime \
                       logicalSessionTimeoutMinutes connectionId";
 
 #[tokio::test]
@@ -139,24 +139,24 @@ async fn hello_has_fields_of_server_in_order() {
     let expected = [
         (
             standalone.member(0).address(),
-            format!("isWritablePrimary topologyVersion {OF_ALL} {wire}"),
+            format!("isWritablePrimary topologyVersion {COMMON_FIELDS} {wire}"),
         ),
         (
             set.member(0).address(),
-            format!("{of_member} electionId lastWrite {OF_ALL} {wire} {times}"),
+            format!("{of_member} electionId lastWrite {COMMON_FIELDS} {wire} {times}"),
         ),
-        (set.member(1).address(), format!("{of_member} lastWrite {OF_ALL} {wire} {times}")),
+        (set.member(1).address(), format!("{of_member} lastWrite {COMMON_FIELDS} {wire} {times}")),
         (
             cluster.member(0).address(),
             format!(
-                "isWritablePrimary msg topologyVersion {OF_ALL} maxWireVersion minWireVersion ok \
+                "isWritablePrimary msg topologyVersion {COMMON_FIELDS} maxWireVersion minWireVersion ok \
                  {times}"
             ),
         ),
         (
             shard,
             format!(
-                "{of_member} electionId lastWrite isImplicitDefaultMajorityWC {OF_ALL} {wire} \
+                "{of_member} electionId lastWrite isImplicitDefaultMajorityWC {COMMON_FIELDS} {wire} \
                  {times}"
             ),
         ),

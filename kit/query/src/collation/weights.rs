@@ -55,10 +55,10 @@ pub(super) fn weights(text: &str, numeric: bool) -> Vec<Weight> {
     while let Some(next) = rest.chars().next() {
         if numeric && next.is_ascii_digit() {
             let end = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
-            weigh_number(&rest[..end], &mut weights);
+            push_number_weights(&rest[..end], &mut weights);
             rest = &rest[end..];
         } else {
-            weigh(next, &mut weights);
+            push_weights(next, &mut weights);
             rest = &rest[next.len_utf8()..];
         }
     }
@@ -66,7 +66,7 @@ pub(super) fn weights(text: &str, numeric: bool) -> Vec<Weight> {
 }
 
 /// Orders numbers by length, then by digits.
-fn weigh_number(digits: &str, weights: &mut Vec<Weight>) {
+fn push_number_weights(digits: &str, weights: &mut Vec<Weight>) {
     let digits = digits.trim_start_matches('0');
     let digits = if digits.is_empty() { "0" } else { digits };
     let length = u32::try_from(digits.len()).unwrap_or(u32::MAX).min(0x7f);
@@ -80,7 +80,7 @@ fn plain(letter: u32, variant: u32) -> Weight {
     Weight { letter, accent: PLAIN, variant }
 }
 
-fn weigh(character: char, weights: &mut Vec<Weight>) {
+fn push_weights(character: char, weights: &mut Vec<Weight>) {
     let mut raised = |text: &str| {
         weights.extend(text.chars().map(|it| plain(letter(it), RAISED)));
     };
@@ -99,13 +99,13 @@ fn weigh(character: char, weights: &mut Vec<Weight>) {
         '\u{85}' | '\t'..='\r' => weights.push(plain(letter(character), SMALL)),
         // Other control characters and the soft hyphen are ignored.
         _ if character.is_control() || character == '\u{ad}' => {}
-        'İ' => weigh_parts("i\u{307}", CAPITAL, weights),
+        'İ' => push_part_weights("i\u{307}", CAPITAL, weights),
         '\u{300}'..='\u{36f}' => weights.push(accent(character)),
-        _ => weigh_letter(character, weights),
+        _ => push_letter_weights(character, weights),
     }
 }
 
-fn weigh_letter(character: char, weights: &mut Vec<Weight>) {
+fn push_letter_weights(character: char, weights: &mut Vec<Weight>) {
     let mut lower = character.to_lowercase();
     let small = match (lower.next(), lower.next()) {
         (Some(small), None) => small,
@@ -115,13 +115,13 @@ fn weigh_letter(character: char, weights: &mut Vec<Weight>) {
     let mut names = MADE_OF.split_ascii_whitespace();
     while let (Some(name), Some(parts)) = (names.next(), names.next()) {
         if name.chars().eq([small]) {
-            return weigh_parts(parts, variant, weights);
+            return push_part_weights(parts, variant, weights);
         }
     }
     weights.push(plain(letter(small), variant));
 }
 
-fn weigh_parts(parts: &str, variant: u32, weights: &mut Vec<Weight>) {
+fn push_part_weights(parts: &str, variant: u32, weights: &mut Vec<Weight>) {
     for (index, part) in parts.chars().enumerate() {
         let is_letter = index == 0 || part.is_ascii_alphabetic();
         weights.push(if is_letter { plain(letter(part), variant) } else { accent(part) });

@@ -3,7 +3,10 @@
 use bson::{Bson, DateTime};
 
 use super::{
-    coerce::{format_value, is_null_or_missing, no_decimals, too_far, truncated, type_name_of},
+    coerce::{
+        decimals_unsupported, duration_overflow, format_value, is_null_or_missing, truncated,
+        type_name_of,
+    },
     node::{Arguments, ExpressionNode, Value},
     operators::Operator,
     parse::ExpressionParser,
@@ -169,7 +172,7 @@ pub(super) fn subtract(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     if is_null_or_missing(&left) || is_null_or_missing(&right) {
         return Ok(Some(Bson::Null));
     }
-    let refused = || {
+    let invalid = || {
         let message =
             format!("can't $subtract {} from {}", type_name_of(&right), type_name_of(&left));
         Fault::type_mismatch(message)
@@ -180,10 +183,10 @@ pub(super) fn subtract(arguments: &Arguments<'_>) -> Result<Value, Fault> {
             Ok(Some(Bson::Int64(difference.ok_or_else(|| date_overflow("$subtract"))?)))
         }
         (Some(Bson::DateTime(left)), Some(right)) => {
-            let Some(_) = Number::of(right) else { return Err(refused()) };
+            let Some(_) = Number::of(right) else { return Err(invalid()) };
             let right = truncated(right)?;
             if right == i64::MIN {
-                return Err(too_far());
+                return Err(duration_overflow());
             }
             let difference = left.timestamp_millis().checked_sub(right);
             Ok(Some(
@@ -191,9 +194,9 @@ pub(super) fn subtract(arguments: &Arguments<'_>) -> Result<Value, Fault> {
             ))
         }
         (Some(left), Some(right)) => {
-            value::double_on_overflow(value::subtract, left, right).map(Some).ok_or_else(refused)
+            value::double_on_overflow(value::subtract, left, right).map(Some).ok_or_else(invalid)
         }
-        _ => Err(refused()),
+        _ => Err(invalid()),
     }
 }
 
@@ -285,7 +288,7 @@ pub(super) fn on_double(
 ) -> Result<Value, Fault> {
     Ok(Some(match one_number(arguments)? {
         None => Bson::Null,
-        Some(Number::Decimal(_)) => return Err(no_decimals(arguments.name())),
+        Some(Number::Decimal(_)) => return Err(decimals_unsupported(arguments.name())),
         Some(number) => Bson::Double(function(number.to_f64())?),
     }))
 }
@@ -356,7 +359,7 @@ pub(super) fn log(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let left = number(&argument, 28756, "argument")?;
     let right = number(&base, 28757, "base")?;
     if matches!((left, right), (Number::Decimal(_), _) | (_, Number::Decimal(_))) {
-        return Err(no_decimals("$log"));
+        return Err(decimals_unsupported("$log"));
     }
     let (left, right) = (positive(left.to_f64(), 28758, "$log")?, right.to_f64());
     if right <= 0.0 || right == 1.0 {
@@ -382,7 +385,7 @@ pub(super) fn pow(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let base = number(&base, 28762, "base")?;
     let exponent = number(&exponent, 28763, "exponent")?;
     if matches!((base, exponent), (Number::Decimal(_), _) | (_, Number::Decimal(_))) {
-        return Err(no_decimals("$pow"));
+        return Err(decimals_unsupported("$pow"));
     }
     if base.to_f64() == 0.0 && exponent.to_f64() < 0.0 {
         let message = "$pow cannot take a base of 0 and a negative exponent";

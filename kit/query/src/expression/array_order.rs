@@ -34,12 +34,12 @@ pub(super) fn parse_sort(
         match value {
             _ if place == 0 => arguments[0] = Some(parser.expression(value)?),
             Bson::Document(order) => {
-                let refused = |fault: Fault| Fault::location(2_942_505, fault.message);
+                let invalid = |fault: Fault| Fault::location(2_942_505, fault.message);
                 if order.is_empty() {
                     let message = "The sort pattern is empty when it should be a set of fields.";
                     return Err(Fault::location(2_942_505, message));
                 }
-                precomputed = Precomputed::Order(Sort::parse(order).map_err(refused)?);
+                precomputed = Precomputed::Order(Sort::parse(order).map_err(invalid)?);
                 arguments[1] = Some(ExpressionNode::Constant(None));
             }
             number if is_number(number) => {

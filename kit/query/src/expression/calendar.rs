@@ -185,12 +185,12 @@ impl UtcOffset {
     }
 
     /// Converts UTC to local time.
-    pub(super) fn local(self, millis: i64) -> i64 {
+    pub(super) fn to_local(self, millis: i64) -> i64 {
         millis.saturating_add(self.millis())
     }
 
     /// Converts local time to UTC.
-    pub(super) fn moment(self, local: i64) -> i64 {
+    pub(super) fn to_utc(self, local: i64) -> i64 {
         local.saturating_sub(self.millis())
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
 pub(super) fn iso(date: DateTime) -> Result<String, Fault> {
     let civil = CivilTime::of(date.timestamp_millis());
     if !(0..=9999).contains(&civil.year) {
-        return Err(out_of_years());
+        return Err(year_out_of_range());
     }
     Ok(format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
@@ -132,7 +132,7 @@ fn format_timestamp(timestamp: Timestamp) -> String {
 }
 
 /// Error for a date that has no text.
-pub(super) fn out_of_years() -> Fault {
+pub(super) fn year_out_of_range() -> Fault {
     Fault::location(
         18537,
         "Could not convert date to string: date component was outside the supported range of 0-9999",
@@ -181,12 +181,12 @@ fn without_trailing_zeros(digits: &str) -> &str {
 }
 
 /// Error of an operator without decimal support.
-pub(super) fn no_decimals(operator: &str) -> Fault {
+pub(super) fn decimals_unsupported(operator: &str) -> Fault {
     Fault::new(Code::NOT_IMPLEMENTED, format!("{operator} of a decimal is not supported"))
 }
 
 /// Error for a duration out of range.
-pub(super) fn too_far() -> Fault {
+pub(super) fn duration_overflow() -> Fault {
     Fault::new(
         Code::named(159, "DurationOverflow"),
         "Overflow casting to a higher-precision duration",

@@ -23,7 +23,7 @@ fn order(arguments: &Arguments<'_>) -> Result<Ordering, Fault> {
     Ok(compare_values(&left, &right, &arguments.env().collation))
 }
 
-fn whether(arguments: &Arguments<'_>, is: fn(Ordering) -> bool) -> Result<Value, Fault> {
+fn compare_with(arguments: &Arguments<'_>, is: fn(Ordering) -> bool) -> Result<Value, Fault> {
     Ok(Some(Bson::Boolean(is(order(arguments)?))))
 }
 
@@ -32,25 +32,25 @@ pub(super) fn cmp(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 }
 
 pub(super) fn eq(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    whether(arguments, Ordering::is_eq)
+    compare_with(arguments, Ordering::is_eq)
 }
 
 pub(super) fn ne(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    whether(arguments, Ordering::is_ne)
+    compare_with(arguments, Ordering::is_ne)
 }
 
 pub(super) fn gt(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    whether(arguments, Ordering::is_gt)
+    compare_with(arguments, Ordering::is_gt)
 }
 
 pub(super) fn gte(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    whether(arguments, Ordering::is_ge)
+    compare_with(arguments, Ordering::is_ge)
 }
 
 pub(super) fn lt(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    whether(arguments, Ordering::is_lt)
+    compare_with(arguments, Ordering::is_lt)
 }
 
 pub(super) fn lte(arguments: &Arguments<'_>) -> Result<Value, Fault> {
-    whether(arguments, Ordering::is_le)
+    compare_with(arguments, Ordering::is_le)
 }

@@ -95,18 +95,18 @@ fn shift_date(arguments: &Arguments<'_>, amount: fn(i64) -> Option<i64>) -> Resu
     }
     let zone = UtcOffset::given(arguments.given(3), &arguments.value(3)?, 40517)?;
     let Some(zone) = zone else { return Ok(Some(Bson::Null)) };
-    let refused = |code, message: &str| Fault::location(code, format!("{name} {message}"));
+    let invalid = |code, message: &str| Fault::location(code, format!("{name} {message}"));
     let start = instant(&start)
-        .ok_or_else(|| refused(5_166_403, "requires startDate to be convertible to a date"))?;
+        .ok_or_else(|| invalid(5_166_403, "requires startDate to be convertible to a date"))?;
     let Some(Bson::String(unit_name)) = unit else {
-        return Err(refused(5_166_404, "expects string defining the time unit"));
+        return Err(invalid(5_166_404, "expects string defining the time unit"));
     };
     let unit = TimeUnit::parse(&unit_name)
         .ok_or_else(|| Fault::failed_to_parse(format!("unknown time unit value: {unit_name}")))?;
     let count = count
         .as_ref()
         .and_then(int64)
-        .ok_or_else(|| refused(5_166_405, "expects integer amount of time units"))?;
+        .ok_or_else(|| invalid(5_166_405, "expects integer amount of time units"))?;
     let Some(count) = amount(count) else {
         let message = format!("invalid {name} 'amount' parameter value: {count}");
         return Err(Fault::location(6_045_000, message));
@@ -121,10 +121,10 @@ fn shift_date(arguments: &Arguments<'_>, amount: fn(i64) -> Option<i64>) -> Resu
         }
         UnitLength::Months(months) => count
             .checked_mul(months)
-            .and_then(|it| months_later(zone.local(start), it))
-            .map(|it| zone.moment(it)),
+            .and_then(|it| months_later(zone.to_local(start), it))
+            .map(|it| zone.to_utc(it)),
     };
-    let shift_date = shift_date.ok_or_else(|| refused(5_166_406, "overflowed"))?;
+    let shift_date = shift_date.ok_or_else(|| invalid(5_166_406, "overflowed"))?;
     Ok(Some(DateTime::from_millis(shift_date).into()))
 }
 
@@ -220,7 +220,7 @@ pub(super) fn difference(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let zone = UtcOffset::given(arguments.given(3), &arguments.value(3)?, 40517)?;
     let Some(zone) = zone else { return null };
     let count = |millis: i64| {
-        let local = zone.local(millis);
+        let local = zone.to_local(millis);
         let civil = CivilTime::of(local);
         match unit {
             TimeUnit::Year => civil.year,
@@ -258,7 +258,7 @@ pub(super) fn truncate(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let Some(weekday) = weekday else { return null };
     let zone = UtcOffset::given(arguments.given(3), &arguments.value(3)?, 40517)?;
     let Some(zone) = zone else { return null };
-    let local = zone.local(date);
+    let local = zone.to_local(date);
     let cut = match unit.span() {
         UnitLength::Months(months) => {
             let civil = CivilTime::of(local);
@@ -277,7 +277,7 @@ pub(super) fn truncate(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         }),
     };
     let cut = cut.ok_or_else(|| Fault::location(5_439_006, "$dateTrunc overflowed"))?;
-    Ok(Some(DateTime::from_millis(zone.moment(cut)).into()))
+    Ok(Some(DateTime::from_millis(zone.to_utc(cut)).into()))
 }
 
 /// Returns the start of the first bin: the year 2000, or its first start of a week.

@@ -4,7 +4,7 @@ use bson::{Bson, DateTime};
 
 use super::{
     calendar::{CivilTime, UtcOffset, days_in_month},
-    coerce::{date, format_value, is_null_or_missing, out_of_years, type_name_of},
+    coerce::{date, format_value, is_null_or_missing, type_name_of, year_out_of_range},
     node::{Arguments, Value},
 };
 use crate::{Code, Fault};
@@ -27,7 +27,7 @@ pub(super) fn to_string(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     if is_null_or_missing(&value) {
         return if arguments.given(3) { arguments.value(3) } else { Ok(Some(Bson::Null)) };
     }
-    let civil = CivilTime::of(zone.local(date(&value)?));
+    let civil = CivilTime::of(zone.to_local(date(&value)?));
     Ok(Some(formatted(&format, &civil, zone)?.into()))
 }
 
@@ -75,7 +75,7 @@ fn formatted(format: &str, civil: &CivilTime, zone: UtcOffset) -> Result<String,
 
 fn four_digits(year: i64) -> Result<String, Fault> {
     if !(0..=9999).contains(&year) {
-        return Err(out_of_years());
+        return Err(year_out_of_range());
     }
     Ok(format!("{year:04}"))
 }
@@ -178,7 +178,7 @@ fn moment(
         && civil.minute < 60
         && civil.second < 60;
     let local = civil.millis().filter(|_| valid).ok_or_else(|| not_understood(text))?;
-    Ok(own.unwrap_or(zone).moment(local))
+    Ok(own.unwrap_or(zone).to_utc(local))
 }
 
 /// Remaining text.

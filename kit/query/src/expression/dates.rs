@@ -4,7 +4,7 @@ use bson::{Bson, DateTime, doc};
 
 use super::{
     calendar::{CivilTime, UtcOffset, day_of_date},
-    coerce::{date, format_value, int64, is_null_or_missing, too_far, type_name_of},
+    coerce::{date, duration_overflow, format_value, int64, is_null_or_missing, type_name_of},
     node::{Arguments, ExpressionNode, Value},
     operators::{NamedArguments, Operator},
     parse::ExpressionParser,
@@ -65,7 +65,7 @@ fn civil(arguments: &Arguments<'_>) -> Result<Option<CivilTime>, Fault> {
     }
     let millis = date(&value)?;
     let zone = UtcOffset::given(arguments.given(1), &arguments.value(1)?, 40533)?;
-    Ok(zone.map(|zone| CivilTime::of(zone.local(millis))))
+    Ok(zone.map(|zone| CivilTime::of(zone.to_local(millis))))
 }
 
 pub(super) fn year(arguments: &Arguments<'_>) -> Result<Value, Fault> {
@@ -138,7 +138,7 @@ pub(super) fn to_parts(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     if is_null_or_missing(&value) {
         return Ok(Some(Bson::Null));
     }
-    let civil = CivilTime::of(zone.local(date(&value)?));
+    let civil = CivilTime::of(zone.to_local(date(&value)?));
     let mut parts = if by_week {
         let (year, week) = civil.iso_week();
         doc! {
@@ -233,8 +233,8 @@ pub(super) fn from_parts(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     let (month, day) = if by_week { (1, iso_day(year, middle, last)) } else { (middle, last) };
     let [hour, minute, second, millisecond] = parts;
     let civil = CivilTime { year, month, day, hour, minute, second, millisecond };
-    let local = civil.millis().ok_or_else(too_far)?;
-    Ok(Some(DateTime::from_millis(zone.moment(local)).into()))
+    let local = civil.millis().ok_or_else(duration_overflow)?;
+    Ok(Some(DateTime::from_millis(zone.to_utc(local)).into()))
 }
 
 /// Converts a day of an ISO week to a day of January, which may be out of range.

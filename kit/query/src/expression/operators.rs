@@ -3,12 +3,12 @@
 use bson::Bson;
 
 use super::{
-    angles, arithmetic, array_order, arrays, binding, compare, convert, date_arithmetic, date_text,
-    dates, logic,
+    arithmetic, array_order, arrays, binding, compare, convert, date_arithmetic, date_text, dates,
+    logic,
     node::{Arguments, ExpressionNode, Value},
     objects,
     parse::ExpressionParser,
-    pattern, rounding, sets, simple_accumulator, strings,
+    pattern, rounding, sets, simple_accumulator, strings, trigonometry,
 };
 use crate::Fault;
 
@@ -115,21 +115,21 @@ static OPERATORS: &[Operator] = &[
     pure("$subtract", ArgumentForm::Exactly(2), arithmetic::subtract),
     pure("$trunc", ArgumentForm::Between(1, 2), rounding::trunc),
     // Angles.
-    pure("$acos", ArgumentForm::Exactly(1), angles::acos),
-    pure("$acosh", ArgumentForm::Exactly(1), angles::acosh),
-    pure("$asin", ArgumentForm::Exactly(1), angles::asin),
-    pure("$asinh", ArgumentForm::Exactly(1), angles::asinh),
-    pure("$atan", ArgumentForm::Exactly(1), angles::atan),
-    pure("$atan2", ArgumentForm::Exactly(2), angles::atan2),
-    pure("$atanh", ArgumentForm::Exactly(1), angles::atanh),
-    pure("$cos", ArgumentForm::Exactly(1), angles::cos),
-    pure("$cosh", ArgumentForm::Exactly(1), angles::cosh),
-    pure("$degreesToRadians", ArgumentForm::Exactly(1), angles::to_radians),
-    pure("$radiansToDegrees", ArgumentForm::Exactly(1), angles::to_degrees),
-    pure("$sin", ArgumentForm::Exactly(1), angles::sin),
-    pure("$sinh", ArgumentForm::Exactly(1), angles::sinh),
-    pure("$tan", ArgumentForm::Exactly(1), angles::tan),
-    pure("$tanh", ArgumentForm::Exactly(1), angles::tanh),
+    pure("$acos", ArgumentForm::Exactly(1), trigonometry::acos),
+    pure("$acosh", ArgumentForm::Exactly(1), trigonometry::acosh),
+    pure("$asin", ArgumentForm::Exactly(1), trigonometry::asin),
+    pure("$asinh", ArgumentForm::Exactly(1), trigonometry::asinh),
+    pure("$atan", ArgumentForm::Exactly(1), trigonometry::atan),
+    pure("$atan2", ArgumentForm::Exactly(2), trigonometry::atan2),
+    pure("$atanh", ArgumentForm::Exactly(1), trigonometry::atanh),
+    pure("$cos", ArgumentForm::Exactly(1), trigonometry::cos),
+    pure("$cosh", ArgumentForm::Exactly(1), trigonometry::cosh),
+    pure("$degreesToRadians", ArgumentForm::Exactly(1), trigonometry::to_radians),
+    pure("$radiansToDegrees", ArgumentForm::Exactly(1), trigonometry::to_degrees),
+    pure("$sin", ArgumentForm::Exactly(1), trigonometry::sin),
+    pure("$sinh", ArgumentForm::Exactly(1), trigonometry::sinh),
+    pure("$tan", ArgumentForm::Exactly(1), trigonometry::tan),
+    pure("$tanh", ArgumentForm::Exactly(1), trigonometry::tanh),
     // Comparisons and conditions.
     pure("$cmp", ArgumentForm::Exactly(2), compare::cmp),
     pure("$eq", ArgumentForm::Exactly(2), compare::eq),

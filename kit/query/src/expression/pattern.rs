@@ -108,28 +108,28 @@ fn with_pattern<T>(
 
 /// Compiles a pattern. `None` for null.
 fn compile(name: &str, regex: &Value, options: &Value) -> Result<Option<ExpressionRegex>, Fault> {
-    let refused = |code, message: &str| Err(Fault::location(code, format!("{name}{message}")));
+    let invalid = |code, message: &str| Err(Fault::location(code, format!("{name}{message}")));
     let given = match options {
         Some(Bson::String(options)) => Some(options.as_str()),
         value if is_null_or_missing(value) => None,
-        _ => return refused(51106, " needs 'options' to be of type string"),
+        _ => return invalid(51106, " needs 'options' to be of type string"),
     };
     let (pattern, own) = match regex {
         Some(Bson::String(pattern)) => (pattern.as_str(), ""),
         Some(Bson::RegularExpression(regex)) => (regex.pattern.as_str(), regex.options.as_str()),
         value if is_null_or_missing(value) => return Ok(None),
-        _ => return refused(51105, " needs 'regex' to be of type string or regex"),
+        _ => return invalid(51105, " needs 'regex' to be of type string or regex"),
     };
     if given.is_some() && !own.is_empty() {
         let message = ": found regex option(s) specified in both 'regex' and 'option' fields";
-        return refused(51107, message);
+        return invalid(51107, message);
     }
     if pattern.contains('\0') {
-        return refused(51109, ": regular expression cannot contain an embedded null byte");
+        return invalid(51109, ": regular expression cannot contain an embedded null byte");
     }
     let options = given.unwrap_or(own);
     if options.contains('\0') {
-        return refused(51110, ": regular expression options cannot contain an embedded null byte");
+        return invalid(51110, ": regular expression options cannot contain an embedded null byte");
     }
     let mut builder = RegexBuilder::new(&translated(pattern));
     for flag in options.chars() {
@@ -138,7 +138,7 @@ fn compile(name: &str, regex: &Value, options: &Value) -> Result<Option<Expressi
             'm' => builder.multi_line(true),
             's' => builder.dot_matches_new_line(true),
             'x' => builder.ignore_whitespace(true),
-            _ => return refused(51108, &format!(" invalid flag in regex options: {flag}")),
+            _ => return invalid(51108, &format!(" invalid flag in regex options: {flag}")),
         };
     }
     match builder.build() {

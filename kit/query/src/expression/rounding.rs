@@ -171,7 +171,7 @@ impl DecimalDigits {
         }
         let cut = self.digits.split_off(self.digits.len() - excess);
         self.exponent = -place;
-        if self.goes_up(&cut, mode) {
+        if self.rounds_up(&cut, mode) {
             self.increment();
         }
         self
@@ -189,7 +189,7 @@ impl DecimalDigits {
         self
     }
 
-    fn goes_up(&self, cut: &[u8], mode: RoundingMode) -> bool {
+    fn rounds_up(&self, cut: &[u8], mode: RoundingMode) -> bool {
         let some = cut.iter().any(|it| *it != 0);
         match mode {
             RoundingMode::TowardZero => false,

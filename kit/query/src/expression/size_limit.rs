@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::{Environment, Expression};
 
-    fn refusal(expression: Document) -> i32 {
+    fn error_code(expression: Document) -> i32 {
         let env =
             Environment::new(DateTime::from_millis(0), Timestamp { time: 1, increment: 1 }, 1);
         // Constants are folded while parsing, so the values come from the document.
@@ -117,7 +117,7 @@ mod tests {
             doc! { "$concatArrays": vec![bson::Bson::from("$many"); 10_000] },
             doc! { "$size": [vec![bson::Bson::from("$text"); 200]] },
         ] {
-            assert_eq!(refusal(expression.clone()), 146, "{expression}");
+            assert_eq!(error_code(expression.clone()), 146, "{expression}");
         }
     }
 
@@ -126,6 +126,6 @@ mod tests {
         let reduce = doc! {
             "$reduce": { "input": "$many", "initialValue": 1, "in": { "a": "$$value" } },
         };
-        assert_eq!(refusal(reduce), 15);
+        assert_eq!(error_code(reduce), 15);
     }
 }

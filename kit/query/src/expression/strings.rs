@@ -36,15 +36,15 @@ fn searched(arguments: &Arguments<'_>, codes: [i32; 2]) -> Result<Option<(String
     if is_null_or_missing(&input) {
         return Ok(None);
     }
-    let refused = |code, which: &str, value: &Value| {
+    let invalid = |code, which: &str, value: &Value| {
         let (name, found) = (arguments.name(), type_name_of(value));
         let message = format!("{name} requires a string as the {which} argument, found: {found}");
         Err(Fault::location(code, message))
     };
-    let Some(Bson::String(input)) = input else { return refused(codes[0], "first", &input) };
+    let Some(Bson::String(input)) = input else { return invalid(codes[0], "first", &input) };
     match arguments.value(1)? {
         Some(Bson::String(token)) => Ok(Some((input, token))),
-        other => refused(codes[1], "second", &other),
+        other => invalid(codes[1], "second", &other),
     }
 }
 
@@ -82,16 +82,16 @@ pub(super) fn split(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     if is_null_or_missing(&input) || is_null_or_missing(&separator) {
         return Ok(Some(Bson::Null));
     }
-    let refused = |code, which: &str, value: &Value| {
+    let invalid = |code, which: &str, value: &Value| {
         let message = "$split requires an expression that evaluates to a string as a";
         Err(Fault::location(
             code,
             format!("{message} {which} argument, found: {}", type_name_of(value)),
         ))
     };
-    let Some(Bson::String(input)) = input else { return refused(40085, "first", &input) };
+    let Some(Bson::String(input)) = input else { return invalid(40085, "first", &input) };
     let Some(Bson::String(separator)) = separator else {
-        return refused(40086, "second", &separator);
+        return invalid(40086, "second", &separator);
     };
     if separator.is_empty() {
         return Err(Fault::location(40087, "$split requires a non-empty separator"));

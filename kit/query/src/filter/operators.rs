@@ -19,7 +19,7 @@ pub(super) fn read(
     path: &str,
     operator: &str,
     argument: &Bson,
-    beside: &Document,
+    siblings: &Document,
     env: &Environment,
 ) -> Result<Option<Clause>, Fault> {
     let bits =
@@ -41,8 +41,8 @@ pub(super) fn read(
         "$exists" => return Ok(Some(not(Clause::Test(Predicate::Exists)))),
         "$type" => Predicate::Type(TypeSet::parse(path, argument)?),
         "$mod" => modulo(argument)?,
-        "$regex" => Predicate::Pattern(regex(argument, beside)?),
-        "$options" if beside.contains_key("$regex") => return Ok(None),
+        "$regex" => Predicate::Pattern(regex(argument, siblings)?),
+        "$options" if siblings.contains_key("$regex") => return Ok(None),
         "$options" => return Err(Fault::bad_value("$options needs a $regex")),
         "$all" => return all(path, argument, env).map(Some),
         "$elemMatch" => element_match(argument, env)?,
@@ -137,8 +137,8 @@ fn negated(path: &str, argument: &Bson, env: &Environment) -> Result<Clause, Fau
     }
 }
 
-fn regex(argument: &Bson, beside: &Document) -> Result<FilterRegex, Fault> {
-    let flags = match beside.get("$options") {
+fn regex(argument: &Bson, siblings: &Document) -> Result<FilterRegex, Fault> {
+    let flags = match siblings.get("$options") {
         None => None,
         Some(Bson::String(flags)) => Some(flags.as_str()),
         Some(_) => return Err(Fault::bad_value("$options has to be a string")),

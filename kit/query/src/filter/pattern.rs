@@ -40,7 +40,7 @@ impl FilterRegex {
                 .dot_matches_new_line(has('s'))
                 .ignore_whitespace(has('x'))
                 .build()
-                .map_err(|it| words(&it))
+                .map_err(|it| pcre_message(&it))
         });
         let regex = regex.map_err(|why| {
             Fault::location(51091, format!("Regular expression is invalid: {why}"))
@@ -61,7 +61,7 @@ impl FilterRegex {
 }
 
 /// Error message, with the wording of PCRE where possible.
-fn words(error: &regex::Error) -> String {
+fn pcre_message(error: &regex::Error) -> String {
     let message = error.to_string();
     let line = message.lines().last().unwrap_or(&message).trim().trim_start_matches("error: ");
     const WORDS: [(&str, &str); 6] = [

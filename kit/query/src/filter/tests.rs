@@ -196,7 +196,7 @@ fn collation_applies_to_all_comparisons() {
         assert!(!filter.matches(&doc! { "a": "a" }, &env).unwrap());
     }
     let filter = Filter::parse(&doc! { "_id": "x" }, &env).unwrap();
-    assert_eq!(filter.named_ids(), None);
+    assert_eq!(filter.id_candidates(), None);
 }
 
 #[test]
@@ -257,7 +257,8 @@ fn id_candidates_are_found() {
         (doc! { "_id.a": { "$in": [5, 6] } }, None),
         (doc! { "$or": [{ "_id": { "$in": [5, 6] } }, { "a": 1 }] }, None),
     ] {
-        let filter_ids = Filter::parse(&filter, &env).unwrap().named_ids().map(<[Bson]>::to_vec);
+        let filter_ids =
+            Filter::parse(&filter, &env).unwrap().id_candidates().map(<[Bson]>::to_vec);
         assert_eq!(filter_ids, ids, "{filter}");
     }
 }

@@ -34,23 +34,23 @@ pub fn default_name(pattern: &Document) -> String {
 
 /// Parses the directions of a key pattern and checks its fields.
 pub(super) fn directions(pattern: &Document) -> Result<Vec<KeyDirection>, Fault> {
-    let refused = |message: &str| Err(Fault::new(Code::CANNOT_CREATE_INDEX, message));
+    let invalid = |message: &str| Err(Fault::new(Code::CANNOT_CREATE_INDEX, message));
     if pattern.is_empty() {
-        return refused("Index keys cannot be empty.");
+        return invalid("Index keys cannot be empty.");
     }
     let mut directions = Vec::new();
     for (path, value) in pattern {
         directions.push(direction(value)?);
         if path.is_empty() {
-            return refused("Index keys cannot be an empty field.");
+            return invalid("Index keys cannot be an empty field.");
         }
         for part in path.split('.') {
             if part.is_empty() {
-                return refused("Index keys cannot contain an empty field.");
+                return invalid("Index keys cannot contain an empty field.");
             }
             let inside = part.len() < path.len();
             if part.starts_with('$') && !(inside && matches!(part, "$id" | "$ref" | "$db")) {
-                return refused(
+                return invalid(
                     "Index key contains an illegal field name: field name starts with '$'.",
                 );
             }
@@ -78,31 +78,31 @@ pub(super) fn check_fields(pattern: &Document, directions: &[KeyDirection]) -> R
 }
 
 fn direction(value: &Bson) -> Result<KeyDirection, Fault> {
-    let refused = |message: String| Err(Fault::new(Code::CANNOT_CREATE_INDEX, message));
+    let invalid = |message: String| Err(Fault::new(Code::CANNOT_CREATE_INDEX, message));
     if let Bson::String(kind) = value {
         return match kind.as_str() {
             "hashed" => Ok(KeyDirection::Hashed),
-            "" => refused("Values in the index key pattern cannot be empty strings".into()),
+            "" => invalid("Values in the index key pattern cannot be empty strings".into()),
             "geoHaystack" => {
-                refused("GeoHaystack indexes cannot be created in version 5.0 and above".into())
+                invalid("GeoHaystack indexes cannot be created in version 5.0 and above".into())
             }
             // Text and geospatial indexes are not supported.
-            other => refused(format!("Unknown index plugin '{other}'")),
+            other => invalid(format!("Unknown index plugin '{other}'")),
         };
     }
     let Some(number) = Number::of(value) else {
-        return refused(format!(
+        return invalid(format!(
             "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and \
              strings are allowed.",
             type_name(value)
         ));
     };
     if number.is_nan() {
-        return refused("Values in the index key pattern cannot be NaN.".into());
+        return invalid("Values in the index key pattern cannot be NaN.".into());
     }
     let number = number.to_f64();
     if number == 0.0 {
-        return refused("Values in the index key pattern cannot be 0.".into());
+        return invalid("Values in the index key pattern cannot be 0.".into());
     }
     Ok(if number > 0.0 { KeyDirection::Ascending } else { KeyDirection::Descending })
 }

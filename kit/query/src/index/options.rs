@@ -111,16 +111,16 @@ fn check_id_pattern(pattern: &Document) -> Result<(), Fault> {
 }
 
 fn check_name(name: &str, pattern: &Document) -> Result<(), Fault> {
-    let refused = |message: &str| Err(Fault::new(Code::CANNOT_CREATE_INDEX, message));
+    let invalid = |message: &str| Err(Fault::new(Code::CANNOT_CREATE_INDEX, message));
     match name {
-        "" => refused("index name cannot be empty"),
+        "" => invalid("index name cannot be empty"),
         "*" => Err(Fault::bad_value("The index name '*' is not valid.")),
         "_id_" => Err(Fault::bad_value(format!(
             "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: \
              1}}, found key: {}",
             text::document(pattern)
         ))),
-        name if name.contains('\0') => refused("index name cannot contain NUL bytes"),
+        name if name.contains('\0') => invalid("index name cannot contain NUL bytes"),
         _ => Ok(()),
     }
 }
@@ -223,7 +223,7 @@ impl IndexDraft {
     /// messages.
     fn check_expiry(&self, specification: &Document, pattern: &Document) -> Result<(), Fault> {
         let Some(value) = specification.get("expireAfterSeconds") else { return Ok(()) };
-        let refused = |what: String| {
+        let invalid = |what: String| {
             let specification = text::document(specification);
             let message = format!("{what}. Index spec: {specification}");
             Err(Fault::new(Code::CANNOT_CREATE_INDEX, message))
@@ -231,17 +231,17 @@ impl IndexDraft {
         let of = "TTL index 'expireAfterSeconds' option";
         let Some(number) = Number::of(value) else {
             let name = type_name(value);
-            return refused(format!("{of} must be numeric, but received a type of '{name}'"));
+            return invalid(format!("{of} must be numeric, but received a type of '{name}'"));
         };
         if number.truncated().is_some_and(|it| it < 0) {
-            return refused(format!("{of} cannot be less than 0"));
+            return invalid(format!("{of} cannot be less than 0"));
         }
         if self.expire_after_seconds.is_none() {
-            return refused(format!("{of} must be within an acceptable range, try a lower number"));
+            return invalid(format!("{of} must be within an acceptable range, try a lower number"));
         }
         if pattern.len() > 1 {
             let what = "TTL indexes are single-field indexes, compound indexes do not support TTL";
-            return refused(what.to_owned());
+            return invalid(what.to_owned());
         }
         Ok(())
     }

@@ -44,23 +44,23 @@ enum AccumulatorKind {
 impl Accumulator {
     /// Parses the accumulator of a field.
     pub(super) fn parse(field: &str, value: &Bson, env: &Environment) -> Result<Self, Fault> {
-        let refused = |code, message: &str| {
+        let invalid = |code, message: &str| {
             Err(Fault::location(code, format!("The field '{field}' {message}")))
         };
         let Bson::Document(document) = value else {
-            return refused(40234, "must be an accumulator object");
+            return invalid(40234, "must be an accumulator object");
         };
         let Some((name, argument)) = document.iter().next() else {
-            return refused(40234, "must be an accumulator object");
+            return invalid(40234, "must be an accumulator object");
         };
         if field.contains('.') {
-            return refused(40235, "cannot contain '.'");
+            return invalid(40235, "cannot contain '.'");
         }
         if field.starts_with('$') {
-            return refused(40236, "cannot be an operator name");
+            return invalid(40236, "cannot be an operator name");
         }
         if document.len() != 1 {
-            return refused(40238, "must specify one accumulator");
+            return invalid(40238, "must specify one accumulator");
         }
         Self::named(name, argument, env)
     }

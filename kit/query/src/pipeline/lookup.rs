@@ -253,25 +253,25 @@ impl LookupDraft {
     }
 
     fn finish(self, parser: &PipelineParser<'_>) -> Result<Lookup, Fault> {
-        let refused = |message: &str| Err(Fault::failed_to_parse(message));
+        let invalid = |message: &str| Err(Fault::failed_to_parse(message));
         if self.from.is_none() && !self.pipeline.as_deref().is_some_and(begins_with_documents) {
-            return refused("must specify 'pipeline' when 'from' is empty");
+            return invalid("must specify 'pipeline' when 'from' is empty");
         }
         let Some(field) = self.field else {
-            return refused("must specify 'as' field for a $lookup");
+            return invalid("must specify 'as' field for a $lookup");
         };
         let join = match (self.local, self.foreign) {
             (Some(local), Some(foreign)) => Some(EqualityJoin { local, foreign }),
             (None, None) if self.pipeline.is_some() => None,
             (None, None) | (Some(_), None) | (None, Some(_)) => {
-                return refused(
+                return invalid(
                     "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to \
                      be specified",
                 );
             }
         };
         if self.variables.is_some() && self.pipeline.is_none() {
-            return refused("$lookup with a 'let' argument must also specify 'pipeline'");
+            return invalid("$lookup with a 'let' argument must also specify 'pipeline'");
         }
         let mut variables = Vec::new();
         let late = parser.env.without_constant_folding();

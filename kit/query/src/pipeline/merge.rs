@@ -286,7 +286,7 @@ fn target(value: &Bson) -> Result<(Option<String>, String), Fault> {
 }
 
 fn fields(value: &Bson) -> Result<Vec<String>, Fault> {
-    let refused = |other: &Bson, code| {
+    let invalid = |other: &Bson, code| {
         let found = type_name(other);
         let message = "$merge 'on' field must be either a string or an array of strings";
         Err(Fault::location(code, format!("{message}, but found {found}")))
@@ -302,7 +302,7 @@ fn fields(value: &Bson) -> Result<Vec<String>, Fault> {
                         return Err(Fault::location(31465, message));
                     }
                     Bson::String(field) => fields.push(field.clone()),
-                    other => return refused(other, 51134),
+                    other => return invalid(other, 51134),
                 }
             }
             if fields.is_empty() {
@@ -311,7 +311,7 @@ fn fields(value: &Bson) -> Result<Vec<String>, Fault> {
                 return Err(Fault::location(51187, message));
             }
         }
-        other => return refused(other, 51186),
+        other => return invalid(other, 51186),
     }
     for field in &fields {
         field_path(field)?;

@@ -215,7 +215,7 @@ fn within(stage: &str, fault: Fault) -> Fault {
 }
 
 fn unset(value: &Bson) -> Result<Reshape, Fault> {
-    let refused = |code, what: &str| {
+    let invalid = |code, what: &str| {
         Err(Fault::location(
             code,
             format!("$unset specification must be a string or an array{what}"),
@@ -224,15 +224,15 @@ fn unset(value: &Bson) -> Result<Reshape, Fault> {
     let fields = match value {
         Bson::String(field) => vec![field.as_str()],
         Bson::Array(array) if array.is_empty() => {
-            return refused(31119, " with at least one field");
+            return invalid(31119, " with at least one field");
         }
         Bson::Array(array) => {
             let Some(fields) = array.iter().map(Bson::as_str).collect::<Option<Vec<_>>>() else {
-                return refused(31120, " containing only string values");
+                return invalid(31120, " containing only string values");
             };
             fields
         }
-        _ => return refused(31002, ""),
+        _ => return invalid(31002, ""),
     };
     Reshape::unset(&fields).map_err(|it| within("$unset", it))
 }
@@ -284,15 +284,15 @@ pub(super) fn sort(order: &Document) -> Result<Sort, Fault> {
 }
 
 fn whole(stage: &str, value: &Bson, code: i32) -> Result<usize, Fault> {
-    let refused = |what: &str| {
+    let invalid = |what: &str| {
         let message = format!("invalid argument to {stage} stage: Expected {what}");
         Fault::location(code, format!("{message} in: {stage}: {value}"))
     };
     if !is_number(value) {
-        return Err(refused("a number"));
+        return Err(invalid("a number"));
     }
-    let number = is_whole(value).ok_or_else(|| refused("an integer"))?;
-    usize::try_from(number).map_err(|_| refused("a non-negative number"))
+    let number = is_whole(value).ok_or_else(|| invalid("an integer"))?;
+    usize::try_from(number).map_err(|_| invalid("a non-negative number"))
 }
 
 fn limit(value: &Bson) -> Result<usize, Fault> {
@@ -328,15 +328,15 @@ fn count(value: &Bson) -> Result<String, Fault> {
     let Bson::String(name) = value else {
         return Err(Fault::location(40156, "the count field must be a non-empty string"));
     };
-    let refused = |code, message| Err(Fault::location(code, message));
+    let invalid = |code, message| Err(Fault::location(code, message));
     match name.as_str() {
-        "" => refused(40157, "the count field must be a non-empty string"),
-        "_id" => refused(15948, "a group's _id may only be specified once"),
+        "" => invalid(40157, "the count field must be a non-empty string"),
+        "_id" => invalid(15948, "a group's _id may only be specified once"),
         name if name.starts_with('$') => {
-            refused(40158, "the count field cannot be a $-prefixed path")
+            invalid(40158, "the count field cannot be a $-prefixed path")
         }
-        name if name.contains('\0') => refused(40159, "the count field cannot contain a null byte"),
-        name if name.contains('.') => refused(40160, "the count field cannot contain '.'"),
+        name if name.contains('\0') => invalid(40159, "the count field cannot contain a null byte"),
+        name if name.contains('.') => invalid(40160, "the count field cannot contain '.'"),
         name => Ok(name.to_owned()),
     }
 }

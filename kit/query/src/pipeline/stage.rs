@@ -226,7 +226,7 @@ fn replaced(
 }
 
 fn given(documents: &Expression, env: &Environment) -> Result<Vec<Arc<Document>>, Fault> {
-    let refused = || {
+    let invalid = || {
         let message = "'$documents' requires an array of documents";
         Fault::location(5_858_203, message)
     };
@@ -238,7 +238,7 @@ fn given(documents: &Expression, env: &Environment) -> Result<Vec<Arc<Document>>
                 _ => Err(Fault::location(40228, "'$documents' elements must be objects")),
             })
             .collect(),
-        _ => Err(refused()),
+        _ => Err(invalid()),
     }
 }
 

@@ -54,7 +54,7 @@ fn gives(pipeline: Bson, expected: &[Document]) {
     assert_eq!(outcome, expected, "{pipeline}");
 }
 
-fn refused(table: Vec<(Bson, i32)>) {
+fn fails_with(table: Vec<(Bson, i32)>) {
     for (stage, code) in table {
         let outcome = run(bson!([stage.clone()])).map_err(|it| it.code.number);
         assert_eq!(outcome.err(), Some(code), "{stage}");
@@ -79,7 +79,7 @@ fn project_includes_excludes_and_computes() {
     for (project, expected) in table {
         assert_eq!(first(project.clone()), Ok(vec![expected]), "{project}");
     }
-    refused(vec![
+    fails_with(vec![
         (bson!({ "$project": {} }), 51272),
         (bson!({ "$project": { "a": 1, "b": 0 } }), 31254),
         (bson!({ "$project": { "a": 0, "b": 1 } }), 31253),
@@ -139,7 +139,7 @@ fn group_and_bucket_accumulate() {
         ],
     );
     gives(bson!([{ "$match": { "_id": 77 } }, { "$count": "n" }]), &[]);
-    refused(vec![
+    fails_with(vec![
         (bson!({ "$group": { "n": { "$sum": 1 } } }), 15955),
         (bson!({ "$group": { "_id": null, "n": 1 } }), 40234),
         (bson!({ "$group": { "_id": null, "n": { "$foo": 1 } } }), 15952),
@@ -165,7 +165,7 @@ fn unwind_reports_the_array_index() {
     );
     let kept = ids(bson!({ "path": "$arr", "preserveNullAndEmptyArrays": true })).expect("it runs");
     assert_eq!(kept[2..4], [doc! { "_id": 2 }, doc! { "_id": 3, "arr": null }]);
-    refused(vec![
+    fails_with(vec![
         (bson!({ "$unwind": "arr" }), 28818),
         (bson!({ "$unwind": {} }), 28812),
         (bson!({ "$unwind": { "path": "$arr", "includeArrayIndex": "$i" } }), 28822),
@@ -201,7 +201,7 @@ fn lookup_graph_lookup_and_union_with_join_collections() {
     assert_eq!(graph, Ok(vec![doc! { "_id": 1, "g": reached.to_vec() }]));
     let union = bson!({ "coll": "others", "pipeline": [{ "$limit": 1 }] });
     assert_eq!(run(bson!([{ "$unionWith": union }])).map(|it| it.len()), Ok(5));
-    refused(vec![
+    fails_with(vec![
         (bson!({ "$lookup": { "from": "others", "as": "r" } }), 9),
         (
             bson!({ "$lookup": { "from": "others", "pipeline": [{ "$out": "x" }], "as": "r" } }),
@@ -218,7 +218,7 @@ fn facets_read_the_same_documents() {
         bson!([{ "$facet": { "n": [{ "$count": "n" }], "none": [{ "$match": { "a": 7 } }] } }]),
         &[doc! { "n": [{ "n": 4 }], "none": [] }],
     );
-    refused(vec![
+    fails_with(vec![
         (bson!({ "$facet": {} }), 40169),
         (bson!({ "$facet": { "a": [{ "$out": "x" }] } }), 40600),
         (bson!({ "$facet": { "a": [{ "$facet": { "b": [] } }] } }), 40600),
@@ -248,7 +248,7 @@ fn limit_stops_earlier_stages() {
 
 #[test]
 fn invalid_stages_fail_with_server_codes() {
-    refused(vec![
+    fails_with(vec![
         (bson!({ "$foo": 1 }), 40324),
         (bson!({}), 40323),
         (bson!({ "$match": 1 }), 15959),
@@ -317,8 +317,8 @@ fn update_pipeline_permits_few_stages() {
         Ok(doc! { "_id": 1, "a": 6 })
     );
     for stage in [bson!({ "$match": {} }), bson!({ "$limit": 1 }), bson!({ "$out": "x" })] {
-        let refused = Pipeline::parse_update(&stages(bson!([stage])), &env);
-        assert_eq!(refused.map_err(|it| it.code.number).err(), Some(72));
+        let fails = Pipeline::parse_update(&stages(bson!([stage])), &env);
+        assert_eq!(fails.map_err(|it| it.code.number).err(), Some(72));
     }
 }
 
@@ -337,7 +337,7 @@ fn pipeline_nesting_depth_is_limited() {
     let replace = bson!({ "$replaceWith": { "a": { "b": "$$ROOT" } } });
     assert!(run(Bson::Array(vec![nest.clone(); 20])).is_ok());
     for stage in [nest, replace] {
-        let refused = run(Bson::Array(vec![stage; 400]));
-        assert_eq!(refused.map_err(|it| it.code.number).err(), Some(15));
+        let fails = run(Bson::Array(vec![stage; 400]));
+        assert_eq!(fails.map_err(|it| it.code.number).err(), Some(15));
     }
 }

@@ -71,7 +71,7 @@ impl<'e> ProjectionParser<'e> {
     /// Parses a value: a path or a literal.
     fn literal(&mut self, place: ProjectedPath<'_>, value: &Bson) -> Result<(), Fault> {
         let expression = Expression::parse(value, self.env)?;
-        self.grow(place, FieldProjection::Computed(Box::new(expression)))?;
+        self.insert_field(place, FieldProjection::Computed(Box::new(expression)))?;
         if self.kind == Some(ProjectionKind::Exclusion) {
             let what = format!("{}: {}", place.name, format_value(value));
             let text = format!("Cannot use an expression {what} in an exclusion projection");
@@ -82,7 +82,7 @@ impl<'e> ProjectionParser<'e> {
     }
 
     fn named(&mut self, place: ProjectedPath<'_>, included: bool) -> Result<(), Fault> {
-        self.grow(place, FieldProjection::Named)?;
+        self.insert_field(place, FieldProjection::Named)?;
         if place.name == "_id" && place.parents.is_empty() {
             self.id = Some(included);
             return Ok(());
@@ -116,7 +116,7 @@ impl<'e> ProjectionParser<'e> {
         }
         let expression = Expression::parse(expression, self.env)?;
         self.kind = Some(ProjectionKind::Inclusion);
-        self.grow(place, FieldProjection::Computed(Box::new(expression)))
+        self.insert_field(place, FieldProjection::Computed(Box::new(expression)))
     }
 
     /// Parses a document: an operator or nested fields.
@@ -130,7 +130,7 @@ impl<'e> ProjectionParser<'e> {
         if inner.len() == 1 && first.starts_with('$') {
             return self.operator(place, first, argument, inner);
         }
-        self.grow(place, FieldProjection::Nested(ProjectedFields::default()))?;
+        self.insert_field(place, FieldProjection::Nested(ProjectedFields::default()))?;
         let parents = place.path();
         inner.iter().try_for_each(|(name, value)| self.field(name, &parents, value))
     }
@@ -145,7 +145,7 @@ impl<'e> ProjectionParser<'e> {
         match operator {
             "$slice" => self.slice(place, argument, whole),
             "$elemMatch" => self.element(place, argument),
-            "$meta" => Err(refused_meta(argument)),
+            "$meta" => Err(invalid_meta(argument)),
             _ => {
                 let unknown = format!("Unrecognized expression '{operator}'");
                 self.computed(place, &Bson::Document(whole.clone())).map_err(|it| {
@@ -167,7 +167,7 @@ impl<'e> ProjectionParser<'e> {
         whole: &Document,
     ) -> Result<(), Fault> {
         let grown = slice_of(argument).and_then(|slice| {
-            self.grow(place, FieldProjection::Sliced)?;
+            self.insert_field(place, FieldProjection::Sliced)?;
             Ok(slice)
         });
         let wrong = match grown {
@@ -218,7 +218,7 @@ impl<'e> ProjectionParser<'e> {
         let filter = doc! { place.name: { "$elemMatch": argument.clone() } };
         let filter = Filter::parse(&filter, self.env)?;
         self.has_element = true;
-        self.grow(place, FieldProjection::Element(Box::new(filter)))
+        self.insert_field(place, FieldProjection::Element(Box::new(filter)))
     }
 
     fn positional(&mut self, place: ProjectedPath<'_>, value: &Bson) -> Result<(), Fault> {
@@ -240,14 +240,18 @@ impl<'e> ProjectionParser<'e> {
             return fault(31276, "Cannot specify more than one positional projection per query.");
         }
         check_field_path(place.name)?;
-        self.grow(place, FieldProjection::Named)?;
+        self.insert_field(place, FieldProjection::Named)?;
         self.must_be(ProjectionKind::Inclusion, &format!("{}.$", place.name))?;
         self.positional = Some(place.path());
         Ok(())
     }
 
     /// Adds a field. Fails on a collision; nested fields can share a parent.
-    fn grow(&mut self, place: ProjectedPath<'_>, field: FieldProjection) -> Result<(), Fault> {
+    fn insert_field(
+        &mut self,
+        place: ProjectedPath<'_>,
+        field: FieldProjection,
+    ) -> Result<(), Fault> {
         let mut branch = &mut self.root;
         for name in place.parents {
             let at = branch.place(name);
@@ -353,7 +357,7 @@ fn slice_of(argument: &Bson) -> Result<Slice, Fault> {
     }
 }
 
-fn refused_meta(argument: &Bson) -> Fault {
+fn invalid_meta(argument: &Bson) -> Fault {
     match argument {
         Bson::String(name) if name == "textScore" => {
             Fault::location(40218, "query requires text score metadata, but it is not available")

@@ -6,7 +6,7 @@ use crate::{Code, Environment, Fault, text};
 
 use super::{
     array_filters::ArrayFilters,
-    navigation::{self, existing, existing_mut, is_viable, named, reached},
+    navigation::{self, can_have_child, existing, existing_mut, named, reached},
     operator::Operator,
     storage,
     tree::{ElementUpdates, FieldUpdates, OrderedFieldName, UpdateNode, merged},
@@ -202,7 +202,7 @@ impl<'u> Execution<'u> {
         // Operators that create nothing still fail if the path cannot exist.
         let there = &path[..reached];
         let element = existing(&self.root, there);
-        if is_viable(element, &path[reached]) {
+        if can_have_child(element, &path[reached]) {
             return Ok(());
         }
         let message = format!(
@@ -253,7 +253,7 @@ impl<'u> Execution<'u> {
         if found < from.len() {
             let there = &from[..found];
             let element = existing(&self.root, there);
-            if is_viable(element, &from[found]) {
+            if can_have_child(element, &from[found]) {
                 return Ok(());
             }
             let message = format!(

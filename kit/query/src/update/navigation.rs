@@ -57,7 +57,7 @@ pub(super) fn index(part: &str) -> Option<usize> {
 }
 
 /// Returns `true` if a child can be created below this value.
-pub(super) fn is_viable(value: &Bson, part: &str) -> bool {
+pub(super) fn can_have_child(value: &Bson, part: &str) -> bool {
     match value {
         Bson::Document(_) => true,
         Bson::Array(_) => index(part).is_some(),
@@ -75,7 +75,7 @@ pub(super) fn create(
     let (there, missing) = path.split_at(reached);
     let parent = existing_mut(root, there);
     let Some((part, rest)) = missing.split_first() else { return Ok(()) };
-    if !is_viable(parent, part) {
+    if !can_have_child(parent, part) {
         return Err(not_viable(part, &named(there, parent)));
     }
     let value = rest.iter().rev().fold(value, |inner, part| {

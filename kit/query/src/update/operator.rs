@@ -174,9 +174,9 @@ fn add_rename(
         ));
     }
     check_path(to_path)?;
-    let refused = |what: &str| Err(Fault::bad_value(format!("The {what}")));
+    let invalid = |what: &str| Err(Fault::bad_value(format!("The {what}")));
     if to_path == from {
-        return refused(&format!(
+        return invalid(&format!(
             "source and target field for $rename must differ: {}",
             text::field(from, to)
         ));
@@ -185,16 +185,16 @@ fn add_rename(
         inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
     };
     if within(from, to_path) || within(to_path, from) {
-        return refused(&format!(
+        return invalid(&format!(
             "source and target field for $rename must not be on the same path: {}",
             text::field(from, to)
         ));
     }
     if dynamic(from) {
-        return refused(&format!("source field for $rename may not be dynamic: {from}"));
+        return invalid(&format!("source field for $rename may not be dynamic: {from}"));
     }
     if dynamic(to_path) {
-        return refused(&format!("destination field for $rename may not be dynamic: {to_path}"));
+        return invalid(&format!("destination field for $rename may not be dynamic: {to_path}"));
     }
     tree.add(to_path, Operator::Rename { from: from.to_owned() }, filters)
 }

@@ -23,7 +23,7 @@ pub(super) struct Push {
 enum PushSort {
     Ascending,
     Descending,
-    /// By fields: path, and `true` for descending.
+    /// Fields: path, and `true` for descending.
     FieldUpdates(Vec<(String, bool)>),
 }
 
@@ -98,10 +98,10 @@ impl Push {
     }
 }
 
-fn integer(value: &Bson, refusal: impl Fn(&str) -> String) -> Result<i64, Fault> {
+fn integer(value: &Bson, error_code: impl Fn(&str) -> String) -> Result<i64, Fault> {
     Number::of(value)
         .and_then(Number::to_integer)
-        .ok_or_else(|| Fault::bad_value(refusal(type_name(value))))
+        .ok_or_else(|| Fault::bad_value(error_code(type_name(value))))
 }
 
 impl PushSort {
@@ -121,20 +121,20 @@ impl PushSort {
     }
 
     fn of_fields(fields: &Document) -> Result<Self, Fault> {
-        let refused = |message: String| Err(Fault::bad_value(message));
+        let invalid = |message: String| Err(Fault::bad_value(message));
         if fields.is_empty() {
-            return refused("The sort pattern is empty when it should be a set of fields.".into());
+            return invalid("The sort pattern is empty when it should be a set of fields.".into());
         }
         let mut parsed = Vec::new();
         for (path, order) in fields {
             let Some(descends) = direction(order) else {
-                return refused("The sort element value must be either 1 or -1".into());
+                return invalid("The sort element value must be either 1 or -1".into());
             };
             if path.is_empty() {
-                return refused("The sort field cannot be empty".into());
+                return invalid("The sort field cannot be empty".into());
             }
             if path.split('.').any(str::is_empty) {
-                return refused(format!(
+                return invalid(format!(
                     "The sort field is a dotted field but has an empty part: {path}"
                 ));
             }

@@ -56,7 +56,7 @@ fn assert_none_changes(cases: Vec<(Document, Document)>) {
 }
 
 /// Asserts error codes and messages.
-fn assert_refused(cases: Vec<(Document, Document, i32, &str)>) {
+fn assert_fails(cases: Vec<(Document, Document, i32, &str)>) {
     for (document, update, code, words) in cases {
         let fault = applied(&document, update.clone()).expect_err(&format!("{update}"));
         assert_eq!((fault.code.number, fault.message.as_str()), (code, words), "{update}");

@@ -9,6 +9,7 @@ use steadfast::{
 use steadfast_embedded::Deployment;
 
 use super::ways::{SweptByDay, Way as _};
+use crate::counting::with_real_servers;
 
 const DAY: &str = "2016-06-28";
 
@@ -63,7 +64,7 @@ async fn count_a_day(uri: &str, fault_of_the_clean_up: Reaction) {
 #[tokio::test]
 async fn the_articles_clean_up_after_the_end_of_the_day_counts_right() {
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         for fault in [Reaction::lose_reply(), Reaction::cut_request()] {
             count_a_day(&uri, fault).await;
         }

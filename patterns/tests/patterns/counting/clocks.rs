@@ -6,7 +6,7 @@ use steadfast::bson::{DateTime, doc};
 use steadfast_embedded::Deployment;
 use steadfast_patterns::counter::{CounterErrorCause, Counters, Finished, IncrementState, Intent};
 
-use super::Counting;
+use super::{Counting, real_standalone, with_real_servers};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -58,8 +58,7 @@ async fn a_client_whose_clock_is_ahead_is_told_so() {
 #[tokio::test]
 async fn an_intent_that_is_too_old_to_begin_is_given_up_and_one_older_still_cannot_be_told_of() {
     let set = Deployment::replica_set(3).start();
-    let real_alone = testbed::shared::standalone().unwrap().uri();
-    for uri in [set.uri(), testbed::shared::uri().unwrap(), real_alone] {
+    for uri in with_real_servers(set.uri()).into_iter().chain(real_standalone()) {
         let counting = Counting::at(&uri).await;
         let counters = &counting.counters;
         let old = earlier(&counters.intend("day", 1), 10 * MINUTE, 1);

@@ -8,7 +8,7 @@ use steadfast::bson::doc;
 use steadfast_embedded::Deployment;
 use steadfast_patterns::counter::{Finished, IncrementState, IncrementStep};
 
-use super::Counting;
+use super::{Counting, with_real_servers};
 
 /// Behind a proxy, without retryable writes, with a counter that is at 0.
 async fn behind(proxy: &Proxy) -> Counting {
@@ -23,7 +23,7 @@ async fn behind(proxy: &Proxy) -> Counting {
 #[tokio::test]
 async fn an_increment_whose_messages_are_lost_counts_once() {
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let proxy = Proxy::builder(&uri).start().await.unwrap();
         for reaction in [Reaction::lose_reply(), Reaction::cut_request()] {
             for step in [1, 2] {
@@ -91,7 +91,7 @@ async fn what_the_sweep_has_finished_is_not_begun_again() {
 #[tokio::test]
 async fn whoever_has_the_intent_finishes_what_broke_anywhere() {
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let proxy = Proxy::builder(&uri).start().await.unwrap();
         for reaction in [Reaction::lose_reply(), Reaction::cut_request()] {
             for before in [0, 1] {

@@ -4,15 +4,16 @@ use steadfast::bson::{Bson, Regex, doc};
 use steadfast_embedded::Deployment;
 use steadfast_patterns::counter::{Fields, Finished, IncrementState, IncrementStep};
 
-use super::Counting;
+use super::{Counting, real_standalone, with_real_servers};
 
 #[tokio::test]
 async fn an_increment_takes_two_round_trips_and_leaves_the_articles_document() {
     let set = Deployment::replica_set(3).start();
     let alone = Deployment::standalone().start();
-    let real = testbed::shared::uri().unwrap();
-    let real_alone = testbed::shared::standalone().unwrap().uri();
-    for uri in [set.uri(), alone.uri(), real, real_alone] {
+    let mut uris = with_real_servers(set.uri());
+    uris.push(alone.uri());
+    uris.extend(real_standalone());
+    for uri in uris {
         let counting = Counting::at(&uri).await;
         counting.collection.insert_one(doc! { "_id": "day", "counter": 41_i64 }).await.unwrap();
         counting.sent();
@@ -30,7 +31,7 @@ async fn an_increment_takes_two_round_trips_and_leaves_the_articles_document() {
 #[tokio::test]
 async fn the_first_increment_makes_the_document() {
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let counting = Counting::at(&uri).await;
         counting.counters.increment("day").await.unwrap();
         assert_eq!(counting.sent(), ["update", "update", "update", "update"]);
@@ -46,8 +47,7 @@ async fn the_first_increment_makes_the_document() {
 #[tokio::test]
 async fn an_intent_counts_once_however_often_it_is_finished() {
     let set = Deployment::replica_set(3).start();
-    let real_alone = testbed::shared::standalone().unwrap().uri();
-    for uri in [set.uri(), testbed::shared::uri().unwrap(), real_alone] {
+    for uri in with_real_servers(set.uri()).into_iter().chain(real_standalone()) {
         let counting = Counting::at(&uri).await;
         let counters = &counting.counters;
         let intent = counters.intend("day", 5);
@@ -64,7 +64,7 @@ async fn an_intent_counts_once_however_often_it_is_finished() {
 #[tokio::test]
 async fn what_is_given_up_is_never_counted() {
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let counting = Counting::at(&uri).await;
         let intent = counting.counters.intend("day", 1);
         assert_eq!(counting.counters.give_up(&intent).await.unwrap(), Finished::NeverBegun);
@@ -129,7 +129,7 @@ async fn fields_have_other_names_and_places_if_told() {
 #[tokio::test]
 async fn what_a_server_refuses_is_said_and_nothing_is_lost() {
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let counting = Counting::at(&uri).await;
         for (bad, step, known) in [
             (

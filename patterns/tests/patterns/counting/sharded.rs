@@ -91,9 +91,7 @@ async fn a_sweep_finishes_what_is_left_on_every_shard() {
 /// The reply to a step is lost, and the retry comes to the shard that has the counter's chunk since then.
 #[tokio::test]
 async fn an_increment_whose_chunk_moves_before_its_retry_counts_once_on_real_servers() {
-    if !testbed::require(testbed::Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let cluster = tokio::task::spawn_blocking(|| {
         ShardedCollection::create("patterns.counters_that_move", doc! { "_id": "hashed" })
     });

@@ -6,7 +6,7 @@ use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::bson::{Bson, DateTime, Document, doc, oid::ObjectId};
 use steadfast_embedded::Deployment;
 
-use super::Counting;
+use super::{Counting, with_real_servers};
 
 fn ago(minutes: i64) -> DateTime {
     DateTime::from_millis(DateTime::now().timestamp_millis() - minutes * 60_000)
@@ -41,7 +41,7 @@ fn mixed() -> Document {
 #[tokio::test]
 async fn a_sweep_finishes_what_is_old_and_leaves_alone_what_is_young() {
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let counting = Counting::at(&uri).await;
         counting.collection.insert_one(mixed()).await.unwrap();
         let before = counting.document().await;
@@ -68,7 +68,7 @@ async fn a_sweep_finishes_what_is_old_and_leaves_alone_what_is_young() {
 #[tokio::test]
 async fn one_bad_counter_does_not_stop_the_rest() {
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let counting = Counting::at(&uri).await;
         let due = || vec![token(1, ago(5))];
         let documents = [
@@ -92,7 +92,7 @@ async fn one_bad_counter_does_not_stop_the_rest() {
 async fn several_sweeps_at_once_count_each_token_once() {
     const TOKENS: i64 = 250;
     let set = Deployment::replica_set(3).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let counting = Counting::at(&uri).await;
         let tokens: Vec<_> = (0..TOKENS).map(|_| token(1, ago(5))).collect();
         let document = doc! { "_id": "day", "counter": 0_i64, "pending": tokens };
@@ -124,7 +124,7 @@ async fn tokens_whose_sum_is_too_large_are_finished_one_by_one() {
 #[tokio::test]
 async fn a_token_that_stands_there_twice_counts_once_as_by_its_writer() {
     let set = Deployment::replica_set(1).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let counting = Counting::at(&uri).await;
         let (ours, plain) = (token(5, ago(5)), plain(ago(2 * 24 * 60)));
         let pending = [&ours, &ours, &plain, &plain, &token(50, ago(0))].map(Bson::clone);

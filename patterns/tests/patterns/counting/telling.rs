@@ -5,12 +5,12 @@ use steadfast::{IndexModel, bson::doc, error::Outcome, options::IndexOptions};
 use steadfast_embedded::Deployment;
 use steadfast_patterns::counter::{Fields, IncrementState, IncrementStep};
 
-use super::Counting;
+use super::{Counting, with_real_servers};
 
 #[tokio::test]
 async fn a_unique_index_that_lets_no_second_counter_in_is_named() {
     let set = Deployment::replica_set(1).start();
-    for uri in [set.uri(), testbed::shared::uri().unwrap()] {
+    for uri in with_real_servers(set.uri()) {
         let counting = Counting::at(&uri).await;
         let unique = IndexOptions::builder().unique(true).build();
         let index = IndexModel::builder().keys(doc! { "email": 1 }).options(unique).build();

@@ -134,6 +134,7 @@ fn scattered(n: usize) -> ObjectId {
 
 #[tokio::test]
 async fn a_server_sorts_values_of_all_types_as_they_compare() {
+    testbed::require!(testbed::shared::servers());
     let collection = collection("values").await;
     let values = sample(3_000);
     let documents =
@@ -166,6 +167,7 @@ async fn a_server_sorts_values_of_all_types_as_they_compare() {
 
 #[tokio::test]
 async fn deployments_of_real_servers_are_merged_as_one_would_sort() {
+    testbed::require!(testbed::shared::servers());
     let parts =
         [collection("part_0").await, collection("part_1").await, collection("part_2").await];
     let whole = collection("whole").await;

@@ -69,7 +69,7 @@ async fn without_a_fault_it_is_sent_once() {
 
 #[tokio::test]
 async fn when_the_drivers_own_retry_is_lost_too_the_next_sending_tells() {
-    for stage in [Stage::embedded(true).await, Stage::real().await] {
+    for stage in [Some(Stage::embedded(true).await), Stage::real().await].into_iter().flatten() {
         // The driver recognises the first loss itself.
         stage.lose_replies("insert", 1);
         let inserted = idempotent::insert_one(&stage.orders, kettle()).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_duplicate_on_another_index_is_an_error_also_after_a_doubt() {
 
 #[tokio::test]
 async fn a_string_of_a_collection_with_a_collation_is_not_taken_for_its_own() {
-    let stage = Stage::real().await;
+    let Some(stage) = Stage::real().await else { return };
     let database = stage.client.database("shop");
     let collation = Collation::builder().locale("en").build();
     database.create_collection("names").collation(collation).await.unwrap();
@@ -198,7 +198,7 @@ async fn retries_that_are_used_up_leave_a_doubt_and_say_so() {
 
 #[tokio::test]
 async fn what_is_known_by_its_key_must_be_as_durable_as_asked() {
-    for stage in [Stage::embedded(false).await, Stage::real().await] {
+    for stage in [Some(Stage::embedded(false).await), Stage::real().await].into_iter().flatten() {
         let refuse = |code| {
             let failure = Reaction::WriteConcernError(WriteConcernError::new(code));
             Rule::new(failure).command("insert").times(1)

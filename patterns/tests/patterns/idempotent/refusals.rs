@@ -1,10 +1,12 @@
 //! What is refused before anything is sent, and in which words.
 
 use steadfast::{
+    Client,
     bson::{Document, doc},
-    error::Error,
+    error::{Error, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR},
     options::{Collation, CollectionOptions, WriteConcern},
 };
+use steadfast_embedded::Deployment;
 use steadfast_patterns::idempotent;
 
 use super::Stage;
@@ -26,7 +28,7 @@ async fn an_update_that_would_do_more_the_second_time() {
         words(refused),
         "invalid argument: this update_one cannot be sent again safely, it is not idempotent: $inc of \
          \"counter\" adds each time that it is carried out; send it once, with the driver's retryable \
-         writes (Collection::update_one), or count with patterns::counter, or use a transaction"
+         writes (Collection::update_one), or count with steadfast_patterns::counter, or use a transaction"
     );
     let take = doc! { "$set": { "state": "taken" } };
     let refused = idempotent::update_one(&stage.orders, doc! { "state": "new" }, take).await;
@@ -107,4 +109,25 @@ async fn documents_that_could_not_be_told_by_their_ids() {
     let inserting = idempotent::insert_many(&stage.orders, twins()).ignore_existing();
     let done = inserting.await.unwrap();
     assert_eq!((done.inserted(), done.existing()), (2, 1));
+}
+
+/// Without retryable writes, so that no retry is the driver's.
+#[tokio::test]
+async fn an_overloaded_server_is_not_sent_retries() {
+    let server = Deployment::replica_set(1).start();
+    let uri = format!("{}&retryWrites=false", server.uri());
+    let client = Client::with_uri_str(uri).await.unwrap();
+    let orders = client.database("shop").collection::<Document>("orders");
+    let overloaded = |labels: &[&str]| {
+        let data =
+            doc! { "failCommands": ["insert"], "errorCode": 10107, "errorLabels": labels.to_vec() };
+        let mode = doc! { "times": 1 };
+        let command = doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data };
+        server.faults().configure_fail_point(0, command).unwrap();
+    };
+    overloaded(&[RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR]);
+    let error = idempotent::insert_one(&orders, doc! { "_id": 1 }).retries(3).await.unwrap_err();
+    assert!(error.contains_label(SYSTEM_OVERLOADED_ERROR), "{error}");
+    overloaded(&[RETRYABLE_WRITE_ERROR]);
+    idempotent::insert_one(&orders, doc! { "_id": 2 }).retries(3).await.unwrap();
 }

@@ -28,6 +28,7 @@ fn nested(levels: usize) -> Document {
 
 #[tokio::test]
 async fn a_document_that_cannot_even_be_read_does_not_keep_the_others_of_its_batch_back() {
+    testbed::require!(V6_0);
     let client = Client::with_uri_str(testbed::shared::replica_set().unwrap().uri()).await.unwrap();
     let messages = client.database("local_writing_deep").collection::<Document>("messages");
     messages.drop().await.unwrap();
@@ -59,6 +60,7 @@ async fn a_document_that_cannot_even_be_read_does_not_keep_the_others_of_its_bat
 
 #[tokio::test]
 async fn a_real_server_is_not_marked_down_for_what_it_refuses() {
+    testbed::require!(V6_0);
     let bravo = Deployment::replica_set(1).start();
     let (at_alfa, at_bravo) = (with_rules().await, messages(&bravo).await);
     let writer = LocalWriter::builder()

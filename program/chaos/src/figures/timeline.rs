@@ -1,42 +1,43 @@
-//! The run in equal parts of time: how many operations ended in each, how long they took, what failed.
+//! Timeline of a run: operations, latency and failures in steps of equal length.
 
 use std::time::Duration;
 
 use super::{Answers, Latency};
 use crate::account::{Account, Answer, Incident, Record};
 
-/// As many parts as can be told apart on a page, and at least so many even if little happens in each.
+/// Maximum number of steps, which a page can still show.
 const MOST_BINS: u64 = 160;
+/// Maximum number of steps of a run with few operations.
 const FEW_BINS: u64 = 20;
-/// On average, so many operations make a quantile worth drawing.
+/// Operations per step, on average, that make a quantile meaningful.
 const ENOUGH: u64 = 12;
 
-/// Widths that people count in, in milliseconds.
+/// Round widths, in milliseconds.
 const WIDTHS: [u64; 18] = [
     100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
     900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000,
 ];
 
-/// The parts, one after the other from the beginning.
+/// Steps of a run, from its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Timeline {
-    /// How long each of them is; the last may reach beyond the end.
+    /// Length of a step. The last step may extend beyond the end of the run.
     pub(crate) width: Duration,
     /// From the beginning to the end of the last operation.
     pub(crate) lasted: Duration,
     pub(crate) bins: Vec<Bin>,
 }
 
-/// What happened in a part.
+/// Figures of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bin {
-    /// Operations that ended in it.
+    /// Operations that ended in the step.
     pub(crate) answers: Answers,
-    /// How long these took; zero if there is none.
+    /// Latency of these operations.
     pub(crate) latency: Latency,
-    /// Attempts that failed in it.
+    /// Attempts that failed in the step.
     pub(crate) failed_attempts: u64,
-    /// Requests that faults have met in it; those of a fault that lasts are spread evenly over its time.
+    /// Requests hit by faults. Those of a lasting fault are spread evenly over its duration.
     pub(crate) hits: u64,
 }
 
@@ -55,12 +56,12 @@ impl Timeline {
         timeline
     }
 
-    /// When a part begins.
+    /// Returns the beginning of a step.
     pub(crate) fn begin(&self, bin: usize) -> Duration {
         self.width.saturating_mul(u32::try_from(bin).unwrap_or(u32::MAX))
     }
 
-    /// Which part a time is in. The last one for what is later, as a fault may be.
+    /// Returns the step of a time: the last one for later times, which faults may have.
     fn bin(&self, at: Duration) -> usize {
         let nth = at.as_nanos() / self.width.as_nanos();
         usize::try_from(nth).unwrap_or(usize::MAX).min(self.bins.len() - 1)
@@ -88,7 +89,7 @@ impl Timeline {
         let (first, last) = (self.bin(incident.began), self.bin(incident.ended));
         let count = (last.saturating_sub(first) + 1) as u64;
         for nth in 0..count {
-            // What has come by the end of each part, less what had come before: nothing gets lost in rounding.
+            // Differences of cumulative counts: rounding loses nothing.
             let by = |nth: u64| incident.hits.saturating_mul(nth) / count;
             let bin = first + usize::try_from(nth).unwrap_or_default();
             self.bins[bin].hits += by(nth + 1) - by(nth);
@@ -96,7 +97,7 @@ impl Timeline {
     }
 }
 
-/// The least round width that does not make too many parts, or too many with hardly an operation in them.
+/// Returns the smallest round width with few enough steps and enough operations in each.
 fn width(lasted: Duration, operations: u64) -> Duration {
     let most = u128::from((operations / ENOUGH).clamp(FEW_BINS, MOST_BINS));
     let fits = |width: &Duration| lasted.as_nanos().div_ceil(width.as_nanos()) <= most;
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_wider_where_there_are_few_operations() {
+    fn steps_are_wider_with_few_operations() {
         let width_of = |operations| width(Duration::from_secs(10), operations);
         assert_eq!(width_of(2_000), Duration::from_millis(100));
         assert_eq!(width_of(645), Duration::from_millis(200));
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_round_and_not_too_many() {
+    fn steps_have_round_widths_and_a_maximum_number() {
         for (lasted, expected) in [
             (0, 100),
             (1_000, 100),

@@ -1,49 +1,51 @@
-//! How many attempts operations took.
+//! Number of attempts per operation.
 
-use super::{
-    plot::put,
-    words::{counted, grouped, share},
-};
+use maud::{Markup, html};
+
+use super::words::{counted, grouped, share};
 use crate::Report;
 
-/// From here on, they are counted together.
+/// Operations with at least this many attempts are counted together.
 const MANY: u32 = 8;
 
-pub(super) fn section(run: &Report) -> String {
+pub(super) fn section(run: &Report) -> Markup {
     let all = &run.figures.all;
     let count = all.count();
     if count == 0 {
-        return String::new();
+        return html! {};
     }
     let once = all.by_attempts.get(&1).copied().unwrap_or_default();
-    let mut html = format!(
-        "<section aria-labelledby=\"attempts\">\n<h2 id=\"attempts\">Attempts per operation</h2>\n<p>{} of the \
-         operations took one attempt. For {}, there were {}.</p>\n",
-        share(once, count),
-        counted(count, "operation", "operations"),
-        counted(all.attempts(), "attempt", "attempts"),
-    );
     let rows = rows(run);
     let largest = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
-    if largest > 0 {
-        html.push_str("<h3>The others</h3>\n<ul class=\"bars\">\n");
-        for (what, operations) in &rows {
-            let wide = 100.0 * *operations as f64 / largest as f64;
-            let (operations, share) = (grouped(*operations), share(*operations, count));
-            put(
-                &mut html,
-                format_args!(
-                    r#"<li><span>{what}</span><svg width="100%" height="12" aria-hidden="true"><rect class="bar" width="{wide:.2}%" height="12"/></svg><span>{operations} <small>{share}</small></span></li>
-"#
-                ),
-            );
-        }
-        html.push_str("</ul>\n");
-    }
-    html + "</section>\n"
+    super::section(
+        "attempts",
+        "Attempts per operation",
+        &html! {
+            p {
+                (share(once, count)) " of the operations took one attempt. For "
+                (counted(count, "operation", "operations")) ", there were "
+                (counted(all.attempts(), "attempt", "attempts")) "."
+            }
+            @if largest > 0 {
+                h3 { "The others" }
+                ul.bars {
+                    @for (label, operations) in &rows {
+                        @let width = 100.0 * *operations as f64 / largest as f64;
+                        li {
+                            span { (label) }
+                            svg width="100%" height="12" aria-hidden="true" {
+                                rect.bar width=(format_args!("{width:.2}%")) height="12" {}
+                            }
+                            span { (grouped(*operations)) " " small { (share(*operations, count)) } }
+                        }
+                    }
+                }
+            }
+        },
+    )
 }
 
-/// All but one attempt, without a gap.
+/// Operations by number of attempts without those with one attempt, without gaps.
 fn rows(run: &Report) -> Vec<(String, u64)> {
     let by_attempts = &run.figures.all.by_attempts;
     let of = |attempts| by_attempts.get(&attempts).copied().unwrap_or_default();

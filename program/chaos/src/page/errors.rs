@@ -1,27 +1,24 @@
-//! What happened to each kind of error.
+//! Outcomes of the operations that had each kind of error.
+
+use maud::{Markup, html};
 
 use super::{
-    plot::put,
-    table::Table,
-    words::{counted, escaped, grouped},
+    table::table,
+    words::{counted, grouped, harmless},
 };
 use crate::Report;
 
-/// So many are told; there may be one for each port of a host.
+/// Rows of the table. There may be one kind of error for each port of a host.
 const LISTED: usize = 40;
 
-pub(super) fn section(run: &Report) -> String {
+pub(super) fn section(run: &Report) -> Markup {
     let errors = &run.figures.errors;
-    let mut html =
-        "<section aria-labelledby=\"errors\">\n<h2 id=\"errors\">What became of errors</h2>\n"
-            .to_owned();
+    let title = "Errors and outcomes";
     if errors.is_empty() {
-        return html + "<p>No attempt failed.</p>\n</section>\n";
+        return super::section("errors", title, &html! { p { "No attempt failed." } });
     }
-    html.push_str("<p>Why attempts failed, and what the application was told in the end of the operations that met it.</p>\n");
     let titles = ["error", "attempts", "operations", "acknowledged", "not applied", "in doubt"];
-    let mut table = Table::new("Errors", "errors", &titles);
-    for met in errors.iter().take(LISTED) {
+    let row = |met: &crate::figures::Met| {
         let answers = &met.answers;
         let cells = [
             met.attempts,
@@ -30,16 +27,20 @@ pub(super) fn section(run: &Report) -> String {
             answers.not_applied,
             answers.in_doubt,
         ];
-        table.row(&escaped(&met.what), &cells.map(grouped));
-    }
-    html.push_str(&table.html());
-    if let Some(rest) = errors.get(LISTED..).filter(|rest| !rest.is_empty()) {
-        let attempts = rest.iter().map(|met| met.attempts).sum();
-        let attempts = counted(attempts, "attempt", "attempts");
-        put(
-            &mut html,
-            format_args!("<p class=\"fine\">… and {} more kinds, {attempts}.</p>\n", rest.len()),
-        );
-    }
-    html + "</section>\n"
+        (html! { (harmless(&met.what)) }, cells.map(grouped).to_vec())
+    };
+    let rows = errors.iter().take(LISTED).map(row);
+    let rest = errors.get(LISTED..).unwrap_or_default();
+    let attempts = rest.iter().map(|met| met.attempts).sum();
+    super::section(
+        "errors",
+        title,
+        &html! {
+            p { "Errors of failed attempts, and the final results of the operations that had them." }
+            (table("Errors", "errors", &titles, rows))
+            @if !rest.is_empty() {
+                p.fine { "… and " (rest.len()) " more kinds, " (counted(attempts, "attempt", "attempts")) "." }
+            }
+        },
+    )
 }

@@ -1,41 +1,34 @@
-//! The faults, one by one.
+//! List of the faults.
 
-use super::{
-    plot::put,
-    words::{clock, counted, escaped, grouped, rough},
-};
+use maud::{Markup, html};
+
+use super::words::{clock, counted, grouped, harmless, rough};
 use crate::{Report, account::Incident};
 
-/// So many are listed.
+/// Faults in the list.
 const LISTED: usize = 200;
 
-pub(super) fn section(run: &Report) -> String {
+pub(super) fn section(run: &Report) -> Markup {
     let incidents = &run.account.incidents;
-    let mut html =
-        "<section aria-labelledby=\"faults\">\n<h2 id=\"faults\">The faults</h2>\n".to_owned();
-    if incidents.is_empty() {
-        return html + "<p>There was none.</p>\n</section>\n";
-    }
-    let count = incidents.len() as u64;
-    put(
-        &mut html,
-        format_args!(
-            "<details><summary>{}, one by one</summary>\n<ol class=\"incidents\">\n",
-            counted(count, "fault", "faults")
-        ),
-    );
-    for incident in incidents.iter().take(LISTED) {
-        html.push_str(&row(incident));
-    }
-    html.push_str("</ol>\n");
-    if incidents.len() > LISTED {
-        let rest = grouped((incidents.len() - LISTED) as u64);
-        put(&mut html, format_args!("<p class=\"fine\">… and {rest} more.</p>\n"));
-    }
-    html + "</details>\n</section>\n"
+    let content = html! {
+        @if incidents.is_empty() {
+            p { "There was no fault." }
+        } @else {
+            details {
+                summary { (counted(incidents.len() as u64, "fault", "faults")) ", one by one" }
+                ol.incidents {
+                    @for incident in incidents.iter().take(LISTED) { (row(incident)) }
+                }
+                @if incidents.len() > LISTED {
+                    p.fine { "… and " (grouped((incidents.len() - LISTED) as u64)) " more." }
+                }
+            }
+        }
+    };
+    super::section("faults", "The faults", &content)
 }
 
-fn row(incident: &Incident) -> String {
+fn row(incident: &Incident) -> Markup {
     let mut more = vec![incident.fault.name().to_owned()];
     let took = incident.ended.saturating_sub(incident.began);
     if !took.is_zero() {
@@ -47,10 +40,10 @@ fn row(incident: &Incident) -> String {
     if incident.is_failover {
         more.push("failover".to_owned());
     }
-    format!(
-        "<li><time>{}</time> <span>{} <small>{}</small></span></li>\n",
-        clock(incident.began),
-        escaped(&incident.what),
-        more.join(", ")
-    )
+    html! {
+        li {
+            time { (clock(incident.began)) } " "
+            span { (harmless(&incident.what)) " " small { (more.join(", ")) } }
+        }
+    }
 }

@@ -1,15 +1,17 @@
-//! The operations of each kind.
+//! Operations by kind.
+
+use maud::{Markup, html};
 
 use super::{
-    table::Table,
+    table::table,
     words::{grouped, rough},
 };
 use crate::{Report, figures::Operations};
 
-pub(super) fn section(run: &Report) -> String {
+pub(super) fn section(run: &Report) -> Markup {
     let kinds = &run.figures.kinds;
     if kinds.is_empty() {
-        return String::new();
+        return html! {};
     }
     let titles = [
         "kind",
@@ -23,17 +25,10 @@ pub(super) fn section(run: &Report) -> String {
         "99 %",
         "slowest",
     ];
-    let mut table = Table::new("Operations by kind", "kinds", &titles);
-    for (kind, operations) in kinds {
-        table.row(&format!("<code>{}</code>", kind.name()), &cells(operations));
-    }
-    if kinds.len() > 1 {
-        table.row("all", &cells(&run.figures.all));
-    }
-    format!(
-        "<section aria-labelledby=\"kinds\">\n<h2 id=\"kinds\">By kind of write</h2>\n{}</section>\n",
-        table.html()
-    )
+    let each = kinds.iter().map(|(kind, it)| (html! { code { (kind.name()) } }, cells(it)));
+    let all = (kinds.len() > 1).then(|| (html! { "all" }, cells(&run.figures.all)));
+    let table = table("Operations by kind", "kinds", &titles, each.chain(all));
+    super::section("kinds", "By kind of write", &table)
 }
 
 fn cells(operations: &Operations) -> Vec<String> {

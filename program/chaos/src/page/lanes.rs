@@ -1,24 +1,26 @@
-//! The top of the timeline: failovers, a lane for each fault, and one for what came out wrong.
+//! Top of the timeline: failovers, a lane for each fault, and a lane for contradictions.
 
 use std::{collections::BTreeSet, time::Duration};
 
+use maud::{Markup, html};
+
 use super::{
-    panels,
-    plot::{Plot, percent, put},
+    panels::{empty_panel, key, panel as titled},
+    plot::{Plot, percent, percentage, put},
     timeline::{are_marked, mark_failovers},
-    words::{clock, counted, escaped, grouped, rough},
+    words::{clock, counted, grouped, harmless, rough},
 };
 use crate::{Report, account::Kind, plan::Fault};
 
 const LANE: f64 = 22.0;
-/// Faults that are nearer to each other, in percent of the time, are drawn as one. It also bounds their number.
+/// Distance in percent below which faults are drawn as one. It bounds the size of the page.
 const NEAR: f64 = 0.2;
-/// In percent.
+/// Width in percent below which a fault is drawn as a line.
 const LEAST_WIDE: f64 = 0.35;
-/// As near as two numbers of failovers may be, in percent, on a wide screen and on a phone.
+/// Minimum distance in percent between two numbers of failovers, on a wide screen and on a phone.
 const NUMBERS_APART: [f64; 2] = [3.6, 8.5];
 
-pub(super) fn panel(run: &Report) -> String {
+pub(super) fn panel(run: &Report) -> Markup {
     let failovers = &run.figures.recoveries;
     let is_marked = are_marked(failovers) && !failovers.is_empty();
     let mut lanes: Vec<Lane> = Vec::new();
@@ -32,7 +34,7 @@ pub(super) fn panel(run: &Report) -> String {
         lanes.push(wrong_lane(run));
     }
     if lanes.is_empty() {
-        return "<h3>Faults<small>None was planned.</small></h3>\n".to_owned();
+        return empty_panel("Faults", "None was planned.");
     }
     let label = format!(
         "Faults over time: {}, {}.",
@@ -49,16 +51,18 @@ pub(super) fn panel(run: &Report) -> String {
     for (nth, lane) in lanes.iter().enumerate() {
         draw(&mut plot, lane, head + LANE * nth as f64 + 7.0);
     }
-    panels::panel("Faults", if is_marked { KEY } else { "" }, &plot)
+    let keys = match is_marked {
+        true => key(10, "marker", "M0 1H10L5 9z", "the set needs another primary"),
+        false => html! {},
+    };
+    titled("Faults", &keys, &plot)
 }
 
-const KEY: &str = r#"<span class="key"><svg width="10" height="10" aria-hidden="true"><path class="marker" d="M0 1H10L5 9z"/></svg>the set needs another primary</span>"#;
-
-/// What happened of one sort, in its order.
+/// Events of one sort, in order of time.
 struct Lane {
     name: &'static str,
     class: &'static str,
-    /// In percent: from, to, and what to say of it.
+    /// Beginning and end in percent, and the tooltip.
     spans: Vec<(f64, f64, String)>,
 }
 
@@ -66,7 +70,7 @@ fn fault_lane(run: &Report, fault: Fault) -> Lane {
     let lasted = run.figures.timeline.lasted;
     let incidents = run.account.incidents.iter().filter(|incident| incident.fault == fault);
     let spans = incidents.map(|incident| {
-        let mut title = format!("{}: {}", clock(incident.began), escaped(&incident.what));
+        let mut title = format!("{}: {}", clock(incident.began), harmless(&incident.what));
         let took = incident.ended.saturating_sub(incident.began);
         if !took.is_zero() {
             put(&mut title, format_args!(", for {}", rough(took)));
@@ -83,12 +87,12 @@ fn failover_lane(run: &Report) -> Lane {
     let spans = run.figures.recoveries.iter().map(|recovery| {
         let incident = &run.account.incidents[recovery.incident];
         let x = percent(incident.began, run.figures.timeline.lasted);
-        (x, x, format!("{}: {}", clock(incident.began), escaped(&incident.what)))
+        (x, x, format!("{}: {}", clock(incident.began), harmless(&incident.what)))
     });
     Lane { name: "failovers", class: "fault", spans: merged(spans) }
 }
 
-/// When the operations began that contradict what is in the database.
+/// Beginnings of the operations whose results contradict the database.
 fn wrong_lane(run: &Report) -> Lane {
     let marks = run.verdict.contradictions().into_iter().flat_map(|(_, marks)| marks);
     let wrong: BTreeSet<u64> = marks.map(|mark| mark / Kind::MARKS).collect();
@@ -105,7 +109,7 @@ fn wrong_lane(run: &Report) -> Lane {
     Lane { name: "wrong", class: "wrong", spans: merged(began.into_iter().map(span)) }
 }
 
-/// Those too near to be told apart made one.
+/// Merges spans that are too close to be distinguished.
 fn merged(spans: impl Iterator<Item = (f64, f64, String)>) -> Vec<(f64, f64, String)> {
     let mut merged: Vec<(f64, f64, String, u64)> = Vec::new();
     for (from, to, title) in spans {
@@ -130,29 +134,33 @@ fn draw(plot: &mut Plot, lane: &Lane, y: f64) {
     let top = y + 6.0;
     for (from, to, title) in &lane.spans {
         let wide = to - from;
-        // What takes no time has a width all the same.
-        plot.add(&match wide < LEAST_WIDE {
-            true => format!(
-                r#"<line class="{class}" x1="{from:.2}%" x2="{from:.2}%" y1="{top:.0}" y2="{:.0}"><title>{title}</title></line>"#,
-                top + 10.0
-            ),
-            false => format!(
-                r#"<rect class="{class}" x="{from:.2}%" width="{wide:.2}%" y="{top:.0}" height="10"><title>{title}</title></rect>"#
-            ),
+        // A span without duration is drawn as a line.
+        plot.add(html! {
+            @if wide < LEAST_WIDE {
+                line class=(class) x1=(percentage(*from)) x2=(percentage(*from)) y1=(top) y2=(top + 10.0) {
+                    title { (title) }
+                }
+            } @else {
+                rect class=(class) x=(percentage(*from)) width=(percentage(wide)) y=(top) height="10" {
+                    title { (title) }
+                }
+            }
         });
     }
 }
 
-/// With their numbers, as far as there is room.
+/// Marks the failovers, with their numbers where there is space.
 fn number_failovers(plot: &mut Plot, run: &Report) {
     let mut last = [-100.0; 2];
     for (nth, recovery) in run.figures.recoveries.iter().enumerate() {
         let incident = &run.account.incidents[recovery.incident];
         let x = percent(incident.began, run.figures.timeline.lasted);
-        let title = format!("{}: {}", clock(incident.began), escaped(&incident.what));
-        plot.add(&format!(
-            r#"<svg x="{x:.2}%" y="14" width="1" height="8" overflow="visible"><path class="marker" d="M-5 0H5L0 8z"><title>{title}</title></path></svg>"#
-        ));
+        let title = format!("{}: {}", clock(incident.began), harmless(&incident.what));
+        plot.add(html! {
+            svg x=(percentage(x)) y="14" width="1" height="8" overflow="visible" {
+                path.marker d="M-5 0H5L0 8z" { title { (title) } }
+            }
+        });
         let (anchor, aside) = match x {
             ..3.0 => ("start", 0.5),
             97.0.. => ("end", -0.5),
@@ -166,17 +174,14 @@ fn number_failovers(plot: &mut Plot, run: &Report) {
             }
             fits
         });
-        if fits == [false; 2] {
-            continue;
-        }
         let class = match fits {
-            [true, true] => "",
-            [true, false] => r#" class="wide""#,
-            [false, _] => r#" class="narrow""#,
+            [false, false] => continue,
+            [true, true] => None,
+            [true, false] => Some("wide"),
+            [false, true] => Some("narrow"),
         };
-        plot.add(&format!(
-            r#"<text x="{x:.2}%" y="11" text-anchor="{anchor}"{class}>{}</text>"#,
-            nth + 1
-        ));
+        plot.add(html! {
+            text x=(percentage(x)) y="11" text-anchor=(anchor) class=[class] { (nth + 1) }
+        });
     }
 }

@@ -1,6 +1,8 @@
-//! The panels of the timeline that show numbers: latency, throughput, failed attempts, failed operations.
+//! Panels of the timeline with numbers: latency, throughput, failed attempts, failed operations.
 
 use std::{fmt::Write, time::Duration};
+
+use maud::{Markup, html};
 
 use super::{
     plot::{Plot, along},
@@ -13,8 +15,8 @@ use crate::{
     figures::{Bin, Latency, Timeline},
 };
 
-/// Latency on a logarithmic axis: the middle, the slowest in a hundred, and the slowest of all.
-pub(super) fn latency(run: &Report) -> String {
+/// Latency on a logarithmic axis: median, 99th percentile and maximum.
+pub(super) fn latency(run: &Report) -> Markup {
     let timeline = &run.figures.timeline;
     let all = &run.figures.all.latency;
     let present = || timeline.bins.iter().filter(|bin| bin.answers.count() > 0);
@@ -32,10 +34,10 @@ pub(super) fn latency(run: &Report) -> String {
     let drawn = Drawn { timeline, axis };
     let (mut p50, mut p99, mut between) = (String::new(), String::new(), String::new());
     for stretch in drawn.stretches() {
-        let middle = drawn.line(&plot, &stretch, |latency| latency.p50);
+        let median = drawn.line(&plot, &stretch, |latency| latency.p50);
         let slow = drawn.line(&plot, &stretch, |latency| latency.p99);
-        let _ = write!(between, "M{}L{}z", points(&middle), points(&reversed(&slow)));
-        let _ = write!(p50, "M{}", points(&middle));
+        let _ = write!(between, "M{}L{}z", points(&median), points(&reversed(&slow)));
+        let _ = write!(p50, "M{}", points(&median));
         let _ = write!(p99, "M{}", points(&slow));
     }
     plot.path("between", &between);
@@ -43,18 +45,22 @@ pub(super) fn latency(run: &Report) -> String {
     plot.path("p99", &p99);
     plot.path("p50", &p50);
     titles(&mut plot, timeline);
-    let key = r#"<span class="key"><svg width="22" height="10" aria-hidden="true"><path class="p50" d="M0 4.5H22"/></svg>median</span> <span class="key"><svg width="22" height="10" aria-hidden="true"><path class="p99" d="M0 4.5H22"/></svg>99 %</span> <span class="key"><svg width="22" height="10" aria-hidden="true"><path class="max" d="M4 3H9M13 7H18"/></svg>slowest</span>"#;
-    panel("Latency", key, &plot)
+    let keys = html! {
+        (key(22, "p50", "M0 4.5H22", "median")) " "
+        (key(22, "p99", "M0 4.5H22", "99 %")) " "
+        (key(22, "max", "M4 3H9M13 7H18", "slowest"))
+    };
+    panel("Latency", &keys, &plot)
 }
 
-/// A timeline on an axis.
+/// A timeline on a latency axis.
 struct Drawn<'a> {
     timeline: &'a Timeline,
     axis: Decades,
 }
 
 impl Drawn<'_> {
-    /// Parts without a gap between them. In a gap, nothing ended.
+    /// Returns the runs of consecutive steps in which operations ended.
     fn stretches(&self) -> Vec<Vec<usize>> {
         let mut stretches: Vec<Vec<usize>> = Vec::new();
         let mut is_within = false;
@@ -70,7 +76,7 @@ impl Drawn<'_> {
         stretches
     }
 
-    /// Through the middle of each part, from the beginning of the first one to the end of the last.
+    /// Returns a line through the middle of each step, from the beginning of the first step to the end of the last.
     fn line(
         &self,
         plot: &Plot,
@@ -115,8 +121,8 @@ fn reversed(line: &[(f64, f64)]) -> Vec<(f64, f64)> {
     line.iter().rev().copied().collect()
 }
 
-/// Acknowledged operations in a second.
-pub(super) fn throughput(run: &Report) -> String {
+/// Acknowledged operations per second.
+pub(super) fn throughput(run: &Report) -> Markup {
     let timeline = &run.figures.timeline;
     let rate = |nth: usize| rate(timeline, nth);
     let largest = (0..timeline.bins.len()).map(rate).fold(0.0, f64::max);
@@ -131,29 +137,26 @@ pub(super) fn throughput(run: &Report) -> String {
     plot.ticks(axis.ticks());
     mark_failovers(&mut plot, run, 0.0);
     let base = plot.down(0.0);
-    let (mut area, mut edge) = (String::new(), String::new());
+    let mut edge = String::new();
     for nth in 0..timeline.bins.len() {
         let (from, to) = edges(timeline, nth);
         let y = plot.down(axis.place(rate(nth)));
-        let _ = write!(area, "{}{from:.1} {y:.1}H{to:.1}", if nth == 0 { "M" } else { "L" });
+        let _ = write!(edge, "{}{from:.1} {y:.1}H{to:.1}", if nth == 0 { "M" } else { "L" });
     }
-    edge.push_str(&area);
-    let _ = write!(area, "V{base:.1}H0z");
-    plot.path("area", &area);
+    plot.path("area", &format!("{edge}V{base:.1}H0z"));
     plot.path("edge", &edge);
     if planned <= axis.top as f64 {
         let y = plot.down(axis.place(planned));
         plot.path("planned", &format!("M0 {y:.1}H1000"));
     }
     titles(&mut plot, timeline);
-    let key = r#"<span class="key"><svg width="22" height="10" aria-hidden="true"><path class="planned" d="M0 4.5H22"/></svg>planned</span>"#;
-    panel("Acknowledged per second", key, &plot)
+    panel("Acknowledged per second", &key(22, "planned", "M0 4.5H22", "planned"), &plot)
 }
 
-/// The last part may be shorter than the others.
+/// Acknowledged operations per second of a step. The last step may be shorter than the others.
 fn rate(timeline: &Timeline, nth: usize) -> f64 {
     let rest = timeline.lasted.saturating_sub(timeline.begin(nth));
-    // At its very end, a moment's worth would make a tower.
+    // A very short last step would have an arbitrary rate.
     let within = rest.min(timeline.width).max(timeline.width / 4);
     timeline.bins[nth].answers.acknowledged as f64 / within.as_secs_f64()
 }
@@ -163,12 +166,12 @@ fn whole(value: f64) -> u64 {
     value.ceil() as u64
 }
 
-/// Attempts that failed, as bars.
-pub(super) fn failed_attempts(run: &Report) -> String {
+/// Failed attempts as bars.
+pub(super) fn failed_attempts(run: &Report) -> Markup {
     let timeline = &run.figures.timeline;
     let count = run.figures.all.failed_attempts;
     if count == 0 {
-        return quiet("Failed attempts", "No attempt failed.");
+        return empty_panel("Failed attempts", "No attempt failed.");
     }
     let largest = timeline.bins.iter().map(|bin| bin.failed_attempts).max().unwrap_or_default();
     let axis = Linear::to(largest, 2);
@@ -183,24 +186,22 @@ pub(super) fn failed_attempts(run: &Report) -> String {
     let bars = bars(&plot, timeline, 0.0, |bin| axis.place(bin.failed_attempts as f64));
     plot.path("bars", &bars);
     titles(&mut plot, timeline);
-    panel("Failed attempts", &format!("{} in all", grouped(count)), &plot)
+    panel("Failed attempts", &html! { (grouped(count)) " in all" }, &plot)
 }
 
-/// Operations that failed: upwards those that were not applied, downwards those in doubt.
-pub(super) fn failures(run: &Report) -> String {
+/// Failed operations: upwards those that were not applied, downwards those in doubt.
+pub(super) fn failures(run: &Report) -> Markup {
     let (timeline, answers) = (&run.figures.timeline, &run.figures.all.answers);
     if answers.failed() == 0 {
-        return quiet("Failed operations", "No operation failed.");
+        return empty_panel("Failed operations", "No operation failed.");
     }
     let largest = |of: fn(&Bin) -> u64| timeline.bins.iter().map(of).max().unwrap_or_default();
     let up = Linear::to(largest(|bin| bin.answers.not_applied), 1);
     let down = Linear::to(largest(|bin| bin.answers.in_doubt), 1);
     let top = up.top.max(down.top) as f64;
-    let label = format!(
-        "Failed operations over time: {} not applied, {} in doubt.",
-        grouped(answers.not_applied),
-        grouped(answers.in_doubt)
-    );
+    let (not_applied, in_doubt) = (grouped(answers.not_applied), grouped(answers.in_doubt));
+    let label =
+        format!("Failed operations over time: {not_applied} not applied, {in_doubt} in doubt.");
     let mut plot = Plot::new(label, 72.0);
     let tick = |sign: f64| 0.5 + sign / 2.0;
     let number = |value: f64| grouped(whole(value));
@@ -210,20 +211,19 @@ pub(super) fn failures(run: &Report) -> String {
     );
     mark_failovers(&mut plot, run, 0.0);
     let place = |count: u64, sign: f64| tick(sign * count as f64 / top);
-    let not_applied = bars(&plot, timeline, 0.5, |bin| place(bin.answers.not_applied, 1.0));
-    let in_doubt = bars(&plot, timeline, 0.5, |bin| place(bin.answers.in_doubt, -1.0));
-    plot.path("bars", &not_applied);
-    plot.path("doubt", &in_doubt);
+    let upwards = bars(&plot, timeline, 0.5, |bin| place(bin.answers.not_applied, 1.0));
+    let downwards = bars(&plot, timeline, 0.5, |bin| place(bin.answers.in_doubt, -1.0));
+    plot.path("bars", &upwards);
+    plot.path("doubt", &downwards);
     titles(&mut plot, timeline);
-    let key = format!(
-        r#"<span class="key"><svg width="10" height="10" aria-hidden="true"><path class="bars" d="M0 10V2H10V10z"/></svg>up: {} not applied</span> <span class="key"><svg width="10" height="10" aria-hidden="true"><path class="doubt" d="M0 0V8H10V0z"/></svg>down: {} in doubt</span>"#,
-        grouped(answers.not_applied),
-        grouped(answers.in_doubt)
-    );
-    panel("Failed operations", &key, &plot)
+    let keys = html! {
+        (key(10, "bars", "M0 10V2H10V10z", &format!("up: {not_applied} not applied"))) " "
+        (key(10, "doubt", "M0 0V8H10V0z", &format!("down: {in_doubt} in doubt")))
+    };
+    panel("Failed operations", &keys, &plot)
 }
 
-/// From a base to each value, with a little room between them.
+/// Returns bars from a base to each value, with gaps between them.
 fn bars(plot: &Plot, timeline: &Timeline, base: f64, place: impl Fn(&Bin) -> f64) -> String {
     let mut path = String::new();
     for (nth, bin) in timeline.bins.iter().enumerate() {
@@ -238,10 +238,21 @@ fn bars(plot: &Plot, timeline: &Timeline, base: f64, place: impl Fn(&Bin) -> f64
     path
 }
 
-pub(super) fn panel(title: &str, key: &str, plot: &Plot) -> String {
-    format!("<h3>{title}<small>{key}</small></h3>\n{}", plot.html())
+/// Returns an entry of a legend: a path of a class, and its meaning.
+pub(super) fn key(width: u32, class: &str, path: &str, text: &str) -> Markup {
+    html! {
+        span.key {
+            svg width=(width) height="10" aria-hidden="true" { path class=(class) d=(path) {} }
+            (text)
+        }
+    }
 }
 
-fn quiet(title: &str, what: &str) -> String {
-    format!("<h3>{title}<small>{what}</small></h3>\n")
+pub(super) fn panel(title: &str, keys: &Markup, plot: &Plot) -> Markup {
+    html! { h3 { (title) small { (keys) } } (plot.html()) }
+}
+
+/// Returns the heading of a panel without data.
+pub(super) fn empty_panel(title: &str, text: &str) -> Markup {
+    html! { h3 { (title) small { (text) } } }
 }

@@ -1,38 +1,40 @@
-//! A plot that is as wide as the screen lets it be: what is drawn is stretched, and text is not.
+//! A plot as wide as the screen: paths are stretched, text is not.
 //!
-//! Places along the time are a part of the whole: percent where SVG takes them, and of [`WIDE`] units in the
-//! paths, which are in a picture of their own within the plot, made as wide as it is.
+//! Horizontal positions are parts of the whole time: percent where SVG accepts them, and of [`WIDE`] units in
+//! paths, which are in an inner image that is stretched to the width of the plot.
 
 use std::{fmt::Write, time::Duration};
 
+use maud::{Markup, html};
+
 /// Units across the paths of a plot.
 const WIDE: f64 = 1000.0;
-/// Above the top tick and below the bottom one, so that their labels have room.
+/// Space for labels above the top tick and below the bottom one.
 const MARGIN: f64 = 7.0;
 
-/// A plot, while it is drawn.
+/// A plot that is being drawn.
 pub(super) struct Plot {
-    /// What it shows, for those who do not see it.
+    /// Description for screen readers.
     label: String,
     height: f64,
-    paths: String,
-    rest: String,
-    axis: String,
+    paths: Vec<Markup>,
+    overlay: Vec<Markup>,
+    axis: Vec<Markup>,
 }
 
 impl Plot {
-    /// With so much room for values; the label is HTML.
+    /// Returns an empty plot with a height for the values.
     pub(super) fn new(label: String, height: f64) -> Self {
-        let (paths, rest, axis) = (String::new(), String::new(), String::new());
-        Self { label, height: height + 2.0 * MARGIN, paths, rest, axis }
+        let (paths, overlay, axis) = (Vec::new(), Vec::new(), Vec::new());
+        Self { label, height: height + 2.0 * MARGIN, paths, overlay, axis }
     }
 
-    /// How far down a value is, from 0 at the bottom to 1 at the top.
+    /// Returns the vertical position of a value from 0 at the bottom to 1 at the top.
     pub(super) fn down(&self, value: f64) -> f64 {
         self.height - MARGIN - value * (self.height - 2.0 * MARGIN)
     }
 
-    /// Lines across, with what they stand for beside them.
+    /// Adds horizontal lines with labels.
     pub(super) fn ticks(&mut self, ticks: impl Iterator<Item = (f64, String)>) {
         let mut lines = String::new();
         for (place, label) in ticks {
@@ -43,52 +45,47 @@ impl Plot {
         self.path("grid", &lines);
     }
 
-    /// What is written beside the plot.
+    /// Adds a label to the vertical axis.
     pub(super) fn label_at(&mut self, y: f64, label: &str) {
-        put(&mut self.axis, format_args!(r#"<text x="66" y="{:.1}">{label}</text>"#, y + 4.0));
+        self.axis.push(html! { text x="66" y=(format_args!("{:.1}", y + 4.0)) { (label) } });
     }
 
-    /// A path with places of [`along`] and [`Self::down`].
+    /// Adds a path with positions of [`along`] and [`Self::down`].
     pub(super) fn path(&mut self, class: &str, path: &str) {
         if !path.is_empty() {
-            put(&mut self.paths, format_args!(r#"<path class="{class}" d="{path}"/>"#));
+            self.paths.push(html! { path class=(class) d=(path) {} });
         }
     }
 
-    /// SVG that stands before the paths and is not stretched.
-    pub(super) fn add(&mut self, svg: &str) {
-        self.rest.push_str(svg);
+    /// Adds SVG in front of the paths, which is not stretched.
+    pub(super) fn add(&mut self, svg: Markup) {
+        self.overlay.push(svg);
     }
 
-    /// The plot with its axis.
-    pub(super) fn html(&self) -> String {
-        let Self { label, height, paths, rest, axis } = self;
-        let mut html = format!(
-            r#"<div class="plot"><svg class="y" width="74" height="{height}" aria-hidden="true">{axis}</svg>"#
-        );
-        put(
-            &mut html,
-            format_args!(
-                r#"<svg class="x" role="img" aria-label="{label}" width="100%" height="{height}">"#
-            ),
-        );
-        put(
-            &mut html,
-            format_args!(
-                r#"<svg viewBox="0 0 {WIDE} {height}" preserveAspectRatio="none" width="100%" height="{height}">{paths}</svg>"#
-            ),
-        );
-        put(&mut html, format_args!("{rest}</svg></div>\n"));
-        html
+    /// Returns the plot with its axis.
+    pub(super) fn html(&self) -> Markup {
+        let Self { label, height, paths, overlay, axis } = self;
+        html! {
+            div.plot {
+                svg.y width="74" height=(height) aria-hidden="true" { @for label in axis { (label) } }
+                svg.x role="img" aria-label=(label) width="100%" height=(height) {
+                    svg viewBox=(format_args!("0 0 {WIDE} {height}")) preserveAspectRatio="none" width="100%"
+                        height=(height) {
+                        @for path in paths { (path) }
+                    }
+                    @for element in overlay { (element) }
+                }
+            }
+        }
     }
 }
 
-/// Where a time is, in the units of paths.
+/// Returns the horizontal position of a time in the units of paths.
 pub(super) fn along(at: Duration, lasted: Duration) -> f64 {
     part(at, lasted) * WIDE
 }
 
-/// Where a time is, in percent.
+/// Returns the horizontal position of a time in percent.
 pub(super) fn percent(at: Duration, lasted: Duration) -> f64 {
     part(at, lasted) * 100.0
 }
@@ -100,8 +97,13 @@ fn part(at: Duration, lasted: Duration) -> f64 {
     (at.as_secs_f64() / lasted.as_secs_f64()).clamp(0.0, 1.0)
 }
 
-/// Adds to a text.
-pub(super) fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
-    // To a string, this does not fail.
-    let _ = text.write_fmt(what);
+/// Formats an attribute in percent.
+pub(super) fn percentage(value: f64) -> String {
+    format!("{value:.2}%")
+}
+
+/// Appends to a text.
+pub(super) fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = text.write_fmt(arguments);
 }

@@ -12,7 +12,7 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    /// With so many steps at most, one at least.
+    /// Returns the axis with at most `most` steps, at least one.
     pub(super) fn to(largest: u64, most: u64) -> Self {
         let largest = largest.max(1);
         let steps = (0..19).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
@@ -21,7 +21,7 @@ impl Linear {
         Self { top: largest.div_ceil(step).saturating_mul(step), step }
     }
 
-    /// From the bottom to the top.
+    /// Returns the ticks from the bottom to the top.
     pub(super) fn ticks(self) -> impl Iterator<Item = (f64, String)> {
         let count = self.top / self.step;
         (0..=count).map(move |nth| {
@@ -30,7 +30,7 @@ impl Linear {
         })
     }
 
-    /// From 0 at the bottom to 1 at the top.
+    /// Returns the position of a value, from 0 at the bottom to 1 at the top.
     pub(super) fn place(self, value: f64) -> f64 {
         (value / self.top as f64).clamp(0.0, 1.0)
     }
@@ -45,7 +45,7 @@ pub(super) struct Decades {
 }
 
 impl Decades {
-    /// One at least, whatever the values are.
+    /// Returns the axis that contains both values, with at least one decade.
     pub(super) fn around(least: Duration, largest: Duration) -> Self {
         let from = floor(power(least)).clamp(0, 11);
         let to = -floor(-power(largest));
@@ -84,7 +84,7 @@ fn decade(exponent: i32) -> String {
     format!("{} {unit}", grouped(power))
 }
 
-/// Times that people count in, in milliseconds.
+/// Distances between labels of the time axis, in milliseconds.
 const STEPS: [u64; 23] = [
     100,
     200,
@@ -111,7 +111,7 @@ const STEPS: [u64; 23] = [
     172_800_000,
 ];
 
-/// Where the axis of time has its labels: a part of the whole from 0 to 1, and the words.
+/// Returns the labels of the time axis: the position from 0 to 1, and the text.
 pub(super) fn times(lasted: Duration, most: u64) -> Vec<(f64, String)> {
     let lasted = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX).max(1);
     let step = STEPS.into_iter().find(|step| lasted / step <= most);
@@ -120,7 +120,7 @@ pub(super) fn times(lasted: Duration, most: u64) -> Vec<(f64, String)> {
     (0..=lasted / step).map(|nth| label(nth * step)).collect()
 }
 
-/// In the unit of the steps.
+/// Formats a time in the unit of the steps.
 fn time(millis: u64, step: u64) -> String {
     let minutes = millis / 60_000;
     match step {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_on_round_whole_numbers() {
+    fn linear_axis_has_round_whole_numbers() {
         for (largest, top, step) in [
             (0, 1, 1),
             (1, 1, 1),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_are_on_powers_of_ten() {
+    fn latency_axis_has_powers_of_ten() {
         let of = |least, largest| {
             let axis =
                 Decades::around(Duration::from_micros(least), Duration::from_micros(largest));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_in_the_unit_of_their_steps() {
+    fn time_labels_have_the_unit_of_their_steps() {
         let of = |secs| {
             let labels = times(Duration::from_secs(secs), 6);
             labels.into_iter().map(|(_, label)| label).collect::<Vec<_>>().join(" ")

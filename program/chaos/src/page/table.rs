@@ -1,44 +1,34 @@
-//! Tables that become a list of cards where the screen is narrow.
+//! Tables that become lists of cards on narrow screens.
 
-use super::plot::put;
+use maud::{Markup, html};
 
-/// A table while it is filled. Titles and cells are HTML.
-pub(super) struct Table<'a> {
-    titles: &'a [&'a str],
-    html: String,
-}
-
-impl<'a> Table<'a> {
-    /// The first title is that of what the rows are about.
-    ///
-    /// The roles are those that the elements have by themselves, and lose where they are laid out as cards.
-    pub(super) fn new(caption: &str, class: &str, titles: &'a [&'a str]) -> Self {
-        let mut html = format!(
-            r#"<table role="table" class="{class}"><caption>{caption}</caption><thead role="rowgroup"><tr role="row">"#
-        );
-        for title in titles {
-            put(&mut html, format_args!(r#"<th scope="col" role="columnheader">{title}</th>"#));
+/// Returns a table. The first title is that of the row headers; each row is its header and the other cells.
+///
+/// The ARIA roles are those of the elements, which lose them where they are laid out as cards.
+pub(super) fn table(
+    caption: &str,
+    class: &str,
+    titles: &[&str],
+    rows: impl Iterator<Item = (Markup, Vec<String>)>,
+) -> Markup {
+    html! {
+        table role="table" class=(class) {
+            caption { (caption) }
+            thead role="rowgroup" {
+                tr role="row" {
+                    @for title in titles { th scope="col" role="columnheader" { (title) } }
+                }
+            }
+            tbody role="rowgroup" {
+                @for (header, cells) in rows {
+                    tr role="row" {
+                        th scope="row" role="rowheader" { (header) }
+                        @for (title, cell) in titles[1..].iter().zip(&cells) {
+                            td.none[cell == "0"] role="cell" data-title=(title) { (cell) }
+                        }
+                    }
+                }
+            }
         }
-        html.push_str("</tr></thead><tbody role=\"rowgroup\">\n");
-        Self { titles, html }
-    }
-
-    pub(super) fn row(&mut self, about: &str, cells: &[String]) {
-        put(
-            &mut self.html,
-            format_args!(r#"<tr role="row"><th scope="row" role="rowheader">{about}</th>"#),
-        );
-        for (title, cell) in self.titles[1..].iter().zip(cells) {
-            let none = if cell == "0" { r#" class="none""# } else { "" };
-            put(
-                &mut self.html,
-                format_args!(r#"<td role="cell" data-title="{title}"{none}>{cell}</td>"#),
-            );
-        }
-        self.html.push_str("</tr>\n");
-    }
-
-    pub(super) fn html(self) -> String {
-        self.html + "</tbody></table>\n"
     }
 }

@@ -1,13 +1,10 @@
-//! The top of the page: the verdict, what was done to come to it, and what the application was told.
+//! Top of the page: the verdict, the run that it is about, and the results that the application got.
 
 use std::collections::BTreeSet;
 
-use crate::strategy::Strategy;
+use maud::{Markup, html};
 
-use super::{
-    plot::put,
-    words::{clock, counted, escaped, grouped, listed, spoken, times},
-};
+use super::words::{clock, counted, grouped, harmless, listed, spoken, times};
 use crate::{
     Report,
     account::Kind,
@@ -15,54 +12,51 @@ use crate::{
     figures::Happened,
     judge::Verdict,
     plan::{Fault, Servers},
+    strategy::Strategy,
 };
 
-/// Contradictions that are told of each sort.
+/// Contradictions of each sort that are shown.
 const EACH: usize = 4;
 
-/// The title of the page.
+/// Returns the title of the page.
 pub(super) fn title(run: &Report) -> String {
     let count = |(what, marks): (&str, &[u64])| format!("{} {what}", grouped(marks.len() as u64));
     let counts: Vec<String> = run.verdict.shown().into_iter().map(count).collect();
     format!("{} – steadfast chaos", counts.join(", "))
 }
 
-pub(super) fn section(run: &Report) -> String {
+pub(super) fn header(run: &Report) -> Markup {
     let class = match run {
         run if !run.verdict.is_clean() => "bad",
-        run if shows_nothing(run) => "void",
+        run if proves_nothing(run) => "void",
         _ => "clean",
     };
-    let mut html = format!(
-        r#"<header class="{class}">
-<p class="brow">steadfast chaos<span> · {server} · seed {seed}</span></p>
-<h1>{headline}</h1>
-{counts}<p class="lead">{lead}</p>
-{notes}{contradictions}</header>
-"#,
-        server = escaped(&run.account.server),
-        seed = run.account.plan.seed,
-        headline = headline(run),
-        counts = counts(&run.verdict),
-        lead = lead(run),
-        notes = notes(run).concat(),
-        contradictions = contradictions(run),
-    );
-    html.push_str(&answers(run));
-    html
+    html! {
+        header class=(class) {
+            p.brow {
+                "steadfast chaos"
+                span { " · " (harmless(&run.account.server)) " · seed " (run.account.plan.seed) }
+            }
+            h1 { (headline(run)) }
+            (counts(&run.verdict))
+            p.lead { (lead(run)) }
+            @for note in notes(run) { p.note { (note) } }
+            (contradictions(run))
+        }
+    }
 }
 
 /// Meaning of each sort of contradiction, in the order of [`Verdict::contradictions`].
 const MEANINGS: [&str; 5] = [
-    "made more than once",
-    "said to be done, and not there",
-    "an answer that was not true",
-    "a transaction that was applied in part",
-    "there, and never asked for",
+    "applied more than once",
+    "acknowledged, and not in the database",
+    "an error or result that is not true",
+    "a transaction applied in part",
+    "in the database, and never written",
 ];
 
-/// True for a run without acknowledged writes.
-fn shows_nothing(run: &Report) -> bool {
+/// Returns true for a run without acknowledged writes.
+fn proves_nothing(run: &Report) -> bool {
     run.verdict.is_clean() && run.figures.all.answers.acknowledged == 0
 }
 
@@ -70,41 +64,35 @@ fn headline(run: &Report) -> String {
     if !run.verdict.is_clean() {
         let marks = run.verdict.contradictions().into_iter().flat_map(|(_, marks)| marks);
         let marks: BTreeSet<&u64> = marks.collect();
-        let count = counted(marks.len() as u64, "write is", "writes are");
-        return format!("{count} not what the application was told.");
+        let count = counted(marks.len() as u64, "write contradicts", "writes contradict");
+        return format!("{count} the results that the application got.");
     }
-    if shows_nothing(run) {
-        return "No write was acknowledged, so that this run shows nothing.".to_owned();
+    if proves_nothing(run) {
+        return "No write was acknowledged: this run proves nothing.".to_owned();
     }
     match run.verdict.not_applied + run.verdict.in_doubt {
-        0 => "No write was lost, and none was made twice.".to_owned(),
-        _ => "No write was lost, none was made twice, and every error told the truth.".to_owned(),
+        0 => "No write was lost, and none was applied twice.".to_owned(),
+        _ => "No write was lost, none was applied twice, and every error was right.".to_owned(),
     }
 }
 
-/// The large numbers.
-fn counts(verdict: &Verdict) -> String {
+/// Large numbers of the contradictions.
+fn counts(verdict: &Verdict) -> Markup {
     let shown = verdict.shown();
-    let mut html = format!("<ul class=\"counts of-{}\">\n", shown.len());
-    for ((what, marks), meaning) in shown.into_iter().zip(MEANINGS) {
-        let class = match marks.len() {
-            0 => "zero",
-            1..1_000 => "wrong",
-            1_000.. => "wrong many",
-        };
-        let count = grouped(marks.len() as u64);
-        put(
-            &mut html,
-            format_args!(
-                "<li class=\"{class}\"><b>{count}</b> <strong>{what}</strong> <span>{meaning}</span></li>\n"
-            ),
-        );
+    html! {
+        ul class={ "counts of-" (shown.len()) } {
+            @for ((what, marks), meaning) in shown.into_iter().zip(MEANINGS) {
+                @let class = match marks.len() { 0 => "zero", 1..1_000 => "wrong", _ => "wrong many" };
+                li class=(class) {
+                    b { (grouped(marks.len() as u64)) } " " strong { (what) } " " span { (meaning) }
+                }
+            }
+        }
     }
-    html + "</ul>\n"
 }
 
-/// What was done, on which servers, under which faults.
-fn lead(run: &Report) -> String {
+/// Summary of the load, the servers and the faults.
+fn lead(run: &Report) -> Markup {
     let Report { account, figures, .. } = run;
     let plan = &account.plan;
     let tasks = counted(u64::from(plan.tasks), "task", "tasks");
@@ -115,42 +103,41 @@ fn lead(run: &Report) -> String {
         (count, _) => counted(count, "write", "writes"),
     };
     let kinds = counted(figures.kinds.len() as u64, "kind", "kinds");
-    let server = escaped(&account.server);
-    let servers = match plan.servers {
-        Servers::Embedded => format!("three servers in memory ({server})"),
-        Servers::Mongod => format!("three real servers ({server})"),
-        Servers::Sharded => format!("a sharded cluster of real servers ({server})"),
-        Servers::Foreign(_) => format!("the deployment of <code>--uri</code> ({server})"),
+    let server = harmless(&account.server);
+    let servers = html! {
+        @match plan.servers {
+            Servers::Embedded => { "three servers in memory" }
+            Servers::Mongod => { "three real servers" }
+            Servers::Sharded => { "a sharded cluster of real servers" }
+            Servers::Foreign(_) => { "the deployment of " code { "--uri" } }
+        }
+        " (" (server) ")"
     };
-    let lasted = spoken(account.lasted);
     if figures.all.count() == 0 {
-        return format!("{tasks} were to write on {servers}, and no operation ended.");
+        return html! { (tasks) " were to write on " (servers) ", and no operation ended." };
     }
     let happened: u64 = figures.faults.values().map(|happened| happened.incidents).sum();
-    let mut html = format!("In {lasted}, {tasks} made {made}, of {kinds}, on {servers}");
-    if happened == 0 {
-        html.push_str(". No fault came in between, so that this shows little.");
-        return html;
-    }
     let faults: Vec<String> =
-        figures.faults.iter().map(|(fault, happened)| told(*fault, happened)).collect();
-    let count = counted(happened, "fault", "faults");
-    put(
-        &mut html,
-        format_args!(", while there {} {count}: ", if happened == 1 { "was" } else { "were" }),
-    );
-    put(&mut html, format_args!("{}.", listed(&faults)));
-    html
+        figures.faults.iter().map(|(fault, happened)| fault_summary(*fault, happened)).collect();
+    html! {
+        "In " (spoken(account.lasted)) ", " (tasks) " made " (made) ", of " (kinds) ", on " (servers)
+        @if happened == 0 {
+            ". There was no fault, so that this run proves little."
+        } @else {
+            ", while there " (if happened == 1 { "was" } else { "were" }) " "
+            (counted(happened, "fault", "faults")) ": " (listed(&faults)) "."
+        }
+    }
 }
 
-fn told(fault: Fault, happened: &Happened) -> String {
+fn fault_summary(fault: Fault, happened: &Happened) -> String {
     let what = match fault {
         Fault::Cuts => "connections broke",
-        Fault::Slow => "a member answered late",
+        Fault::Slow => "a member replied late",
         Fault::Freeze => "a member froze",
         Fault::StepDown => "the primary stepped down",
         Fault::Kill => "a member was killed",
-        Fault::Overload => "servers turned writes away",
+        Fault::Overload => "servers rejected writes",
         Fault::Drops => "callers dropped futures",
         Fault::Migrate => "a chunk moved to the other shard",
     };
@@ -172,16 +159,22 @@ fn told(fault: Fault, happened: &Happened) -> String {
     }
 }
 
-/// What one must know to judge the verdict.
-fn notes(run: &Report) -> Vec<String> {
+/// Limits of the verdict.
+fn notes(run: &Report) -> Vec<Markup> {
     let account = &run.account;
     let mut notes = Vec::new();
     if account.interrupted {
         let (lasted, planned) = (spoken(account.lasted), spoken(account.plan.lasting));
-        notes.push(format!("<p class=\"note\"><strong>Interrupted.</strong> It was ended after {lasted} of {planned}; what was done until then is counted.</p>\n"));
+        notes.push(html! {
+            strong { "Interrupted." } " The run ended after " (lasted) " of " (planned)
+            "; the operations until then are counted."
+        });
     }
     if run.figures.proves_little(account) {
-        notes.push("<p class=\"note\"><strong>This proves little.</strong> No reply was lost to a write that was executed, which is the hardest case: a longer run, or a higher rate, proves more.</p>\n".to_owned());
+        notes.push(html! {
+            strong { "This proves little." } " No reply of an executed write was lost, which is the hardest \
+             case: a longer run or a higher rate proves more."
+        });
     }
     let strategy = &account.plan.strategy;
     let control = match strategy {
@@ -199,115 +192,116 @@ fn notes(run: &Report) -> Vec<String> {
             "the application itself sends again, and writes so that it may be repeated; the driver’s retryable writes are off."
         }
     };
-    let name = escaped(&strategy.to_string());
-    notes.push(format!("<p class=\"note\"><strong>This is a control.</strong> With the strategy <code>{name}</code>, {control}</p>\n"));
+    notes.push(html! {
+        strong { "This is a control." } " With the strategy " code { (harmless(&strategy.to_string())) } ", "
+        (control)
+    });
     notes
 }
 
-/// The first of them, with what they belong to.
-fn contradictions(run: &Report) -> String {
+/// The first contradictions with their operations.
+fn contradictions(run: &Report) -> Markup {
     let most = EACH * usize::try_from(Kind::MARKS).expect("a few");
     let first = Contradiction::first(most, &run.account, &run.verdict);
     if first.is_empty() {
-        return String::new();
+        return html! {};
     }
-    let mut html = "<h2>The first contradictions</h2>\n<ol class=\"wrongs\">\n".to_owned();
-    let (mut sort, mut told, mut shown) = ("", 0, 0);
-    // Marks of one operation are told together.
+    let (mut sort, mut in_sort, mut shown) = ("", 0, 0);
+    let mut items = Vec::new();
+    // Marks of one operation are shown together.
     for alike in
         first.chunk_by(|a, b| (a.what, a.operation, a.found) == (b.what, b.operation, b.found))
     {
         if alike[0].what != sort {
-            (sort, told) = (alike[0].what, 0);
+            (sort, in_sort) = (alike[0].what, 0);
         }
-        told += 1;
-        if told <= EACH {
+        in_sort += 1;
+        if in_sort <= EACH {
             shown += alike.len() as u64;
-            put(&mut html, format_args!("<li>{}</li>\n", contradiction(alike)));
+            items.push(contradiction(alike));
         }
     }
-    html.push_str("</ol>\n");
     let all: u64 = run.verdict.contradictions().iter().map(|(_, marks)| marks.len() as u64).sum();
-    if all > shown {
-        let rest = grouped(all - shown);
-        put(&mut html, format_args!("<p class=\"fine\">… and {rest} more.</p>\n"));
+    html! {
+        h2 { "The first contradictions" }
+        ol.wrongs { @for item in items { li { (item) } } }
+        @if all > shown { p.fine { "… and " (grouped(all - shown)) " more." } }
     }
-    html
 }
 
-fn contradiction(alike: &[Contradiction<'_>]) -> String {
+fn contradiction(alike: &[Contradiction<'_>]) -> Markup {
     let one = &alike[0];
     let Contradiction { what, operation, found, record, .. } = one;
-    let kind = record.map_or_else(String::new, |record| {
-        format!(", <code>{}</code> at {}", record.kind.name(), clock(record.began))
-    });
-    if *what == TORN {
-        let (said, there) = (escaped(&one.said()), one.there());
-        return format!("<strong>{what}</strong>: operation {operation}{kind}: {said}; {there}.");
-    }
     let marks: Vec<String> = alike.iter().map(|it| it.mark.to_string()).collect();
-    let (are, marks) = match marks.len() {
-        1 => ("mark", format!("{} is", marks[0])),
-        _ => ("marks", format!("{} are", listed(&marks))),
-    };
+    let (noun, are) = if marks.len() == 1 { ("mark", "is") } else { ("marks", "are") };
     let found =
         if *found == 0 { "not there".to_owned() } else { format!("there {}", times(*found)) };
-    let said = escaped(&one.said());
-    let mut html = format!(
-        "<strong>{what}</strong>: operation {operation}{kind}: {said}; its {are} {marks} {found}."
-    );
     let failures = one.failures();
-    if !failures.is_empty() {
-        let failures: Vec<String> =
-            failures.chunk_by(|a, b| a == b).take(6).map(repeated).collect();
-        put(&mut html, format_args!(" <span>Attempts failed: {}</span>", failures.join(", then ")));
+    let failures: Vec<String> = failures.chunk_by(|a, b| a == b).take(6).map(repeated).collect();
+    html! {
+        strong { (what) } ": operation " (operation)
+        @if let Some(record) = record {
+            ", " code { (record.kind.name()) } " at " (clock(record.began))
+        }
+        ": " (harmless(&one.result())) "; "
+        @if *what == TORN {
+            (one.found()) "."
+        } @else {
+            "its " (noun) " " (listed(&marks)) " " (are) " " (found) "."
+            @if !failures.is_empty() { " " span { "Attempts failed: " (failures.join(", then ")) } }
+        }
     }
-    html
 }
 
 fn repeated(alike: &[&str]) -> String {
-    let what = escaped(alike[0]);
+    let what = harmless(alike[0]);
     if alike.len() == 1 { what } else { format!("{what} ({} times)", alike.len()) }
 }
 
-/// What the application was told, and what that means.
-fn answers(run: &Report) -> String {
+/// The section with the results of the operations, and their meaning.
+pub(super) fn results(run: &Report) -> Markup {
     let verdict = &run.verdict;
     let dropped = match verdict.dropped {
         0 => String::new(),
         dropped => format!("; or dropped by the caller, as {} of them were", grouped(dropped)),
     };
     let doubt = match (verdict.in_doubt, verdict.in_doubt_applied) {
-        (0, _) => "None. Such a write fails with an error that says: this may have been written."
-            .to_owned(),
+        (0, _) => "None. The error of such a write means: it may have been applied.".to_owned(),
         (_, there) => format!(
-            "Failed, with an error that says: this may have been written{dropped}. {} to be there, which is no contradiction.",
-            counted(there, "mark of theirs turned out", "marks of theirs turned out")
+            "Failed with an error that means: it may have been applied{dropped}. {} in the database, which is \
+             no contradiction.",
+            counted(there, "mark of theirs is", "marks of theirs are")
         ),
     };
     let not_applied = match verdict.not_applied {
-        0 => "None. Such a write fails with an error that says: nothing was written.",
+        0 => "None. The error of such a write means: nothing was written.",
         _ => {
-            "Failed, with an error that says: nothing was written. It is safe to make such a write again."
+            "Failed with an error that means: nothing was written. It is safe to make such a write again."
         }
     };
     let rows = [
         (
             verdict.acknowledged,
             "acknowledged",
-            "The application was told that it is done. Each must be in the database, exactly once."
-                .to_owned(),
+            "Succeeded. Each must be in the database, exactly once.".to_owned(),
         ),
         (verdict.not_applied, "not applied", not_applied.to_owned()),
         (verdict.in_doubt, "in doubt", doubt),
     ];
-    let mut html = "<section aria-labelledby=\"told\">\n<h2 id=\"told\">What the application was told</h2>\n<dl class=\"told\">\n".to_owned();
-    for (count, what, meaning) in rows {
-        let count = grouped(count);
-        put(
-            &mut html,
-            format_args!("<div><dt><b>{count}</b> {what}</dt><dd>{meaning}</dd></div>\n"),
-        );
-    }
-    html + "</dl>\n<p class=\"fine\">Each write leaves marks in the database, numbers that no other write has, once for each time that it was applied: one mark, or three if it writes several documents. Above, marks are counted; here, operations.</p>\n</section>\n"
+    super::section(
+        "results",
+        "Results of the operations",
+        &html! {
+            dl.results {
+                @for (count, what, meaning) in rows {
+                    div { dt { b { (grouped(count)) } " " (what) } dd { (meaning) } }
+                }
+            }
+            p.fine {
+                "Each write leaves marks in the database, numbers that no other write has, once for each time that \
+                 it was applied: one mark, or three if it writes several documents. The numbers above count marks, \
+                 those here operations."
+            }
+        },
+    )
 }

@@ -1,40 +1,33 @@
-//! Text for the page: what comes from outside is made harmless, and numbers are put as people read them.
+//! Text of the page: text from servers without control characters, and formatted numbers.
 
 use std::time::Duration;
 
 pub(super) use steadfast_report::words::{clock, grouped, rough};
 
-/// As long as anything from outside may be.
+/// Maximum number of characters of a text from a server.
 const LONGEST: usize = 240;
 
-/// Text that cannot be taken for HTML, in an element or in an attribute.
-pub(super) fn escaped(text: &str) -> String {
-    let mut harmless = String::with_capacity(text.len());
-    for (nth, character) in text.chars().enumerate() {
-        if nth == LONGEST {
-            harmless.push('…');
-            break;
-        }
-        match character {
-            '&' => harmless.push_str("&amp;"),
-            '<' => harmless.push_str("&lt;"),
-            '>' => harmless.push_str("&gt;"),
-            '"' => harmless.push_str("&quot;"),
-            '\'' => harmless.push_str("&#39;"),
-            '\n' | '\t' => harmless.push(' '),
-            it if it.is_control() || turns_text_around(it) => harmless.push('\u{fffd}'),
-            it => harmless.push(it),
-        }
+/// Returns text from a server with a limited length and without control characters. It is not escaped.
+pub(super) fn harmless(text: &str) -> String {
+    let replaced = |character: char| match character {
+        '\n' | '\t' => ' ',
+        it if it.is_control() || is_bidi_control(it) => '\u{fffd}',
+        it => it,
+    };
+    let mut characters = text.chars().map(replaced);
+    let mut harmless: String = characters.by_ref().take(LONGEST).collect();
+    if characters.next().is_some() {
+        harmless.push('…');
     }
     harmless
 }
 
-/// The marks of Unicode that could make text read otherwise than it is written.
-fn turns_text_around(character: char) -> bool {
+/// Returns true for the control characters of Unicode that change the order in which text is displayed.
+fn is_bidi_control(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A span of time in the units that people use: `5 min 4 s`, `200 ms`.
+/// Formats a duration in words: `5 min 4 s`, `200 ms`.
 pub(super) fn spoken(time: Duration) -> String {
     let millis = time.as_millis();
     if millis < 1_000 {
@@ -54,7 +47,7 @@ pub(super) fn spoken(time: Duration) -> String {
     parts.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A part of a whole in percent. What is not all and not nothing is not called so.
+/// Formats a part of a whole in percent. Only the whole is `100 %`, and only nothing is `0 %`.
 pub(super) fn share(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
         return "0 %".to_owned();
@@ -70,7 +63,7 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// `no writes`, `1 write`, `2,000 writes`.
+/// Formats a number and its noun: `no writes`, `1 write`, `2,000 writes`.
 pub(super) fn counted(number: u64, one: &str, several: &str) -> String {
     match number {
         0 => format!("no {several}"),
@@ -79,7 +72,7 @@ pub(super) fn counted(number: u64, one: &str, several: &str) -> String {
     }
 }
 
-/// `once`, `twice`, `12 times`.
+/// Formats a frequency: `once`, `twice`, `12 times`.
 pub(super) fn times(number: u64) -> String {
     match number {
         1 => "once".to_owned(),
@@ -88,7 +81,7 @@ pub(super) fn times(number: u64) -> String {
     }
 }
 
-/// `a, b and c`.
+/// Formats a list: `a, b and c`.
 pub(super) fn listed(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
@@ -102,21 +95,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_from_outside_is_taken_for_html() {
-        assert_eq!(
-            escaped("<img src=x onerror='a()'> & \"b\"\n\u{1b}[31m\u{202e}"),
-            "&lt;img src=x onerror=&#39;a()&#39;&gt; &amp; &quot;b&quot; \u{fffd}[31m\u{fffd}"
-        );
+    fn control_characters_are_replaced() {
+        assert_eq!(harmless("<b>\n\u{1b}[31m\u{202e}"), "<b> \u{fffd}[31m\u{fffd}");
     }
 
     #[test]
-    fn what_is_too_long_is_cut() {
-        let long = escaped(&"<".repeat(5_000));
-        assert_eq!(long, "&lt;".repeat(LONGEST) + "…");
+    fn long_text_is_cut() {
+        assert_eq!(harmless(&"<".repeat(5_000)), "<".repeat(LONGEST) + "…");
+        assert_eq!(harmless(&"<".repeat(LONGEST)), "<".repeat(LONGEST));
     }
 
     #[test]
-    fn a_part_is_not_called_the_whole() {
+    fn only_the_whole_is_100_percent() {
         for (part, whole, expected) in [
             (0, 0, "0 %"),
             (0, 9, "0 %"),
@@ -132,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_told_in_their_units() {
+    fn durations_have_their_units() {
         for (millis, expected) in [
             (0, "0 ms"),
             (200, "200 ms"),

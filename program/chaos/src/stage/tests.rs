@@ -182,6 +182,7 @@ async fn only_the_load_is_hit() {
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn real_servers_have_every_fault_of_members_and_are_well_again() {
+    testbed::require!(V6_0);
     let faults = [Fault::StepDown, Fault::Kill, Fault::Freeze];
     let plan = plan(Servers::Mongod, &faults, Duration::from_secs(24));
     let (stage, incidents, live) = staged(plan, |incidents| has(incidents, &faults)).await;

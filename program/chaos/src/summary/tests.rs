@@ -1,4 +1,4 @@
-//! The summary of runs that are made up.
+//! The summary of sample runs.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn plan() -> Plan {
     Plan::new(Servers::Foreign(Uri::new("mongodb://root:secret@localhost")))
 }
 
-/// With more of everything than is shown, and names that are too long.
+/// A run with more of everything than is shown, and names that are too long.
 fn much() -> Account {
     let at = Duration::from_secs;
     let record = |operation: u64| Record {
@@ -39,7 +39,7 @@ fn much() -> Account {
         lost_replies: 0,
     };
     let records: Vec<Record> = (0..50).map(record).collect();
-    // Each of them twice.
+    // Each mark twice.
     let census: BTreeMap<u64, u64> =
         (0..50).map(|operation| (operation * Kind::MARKS, 2)).collect();
     Account {
@@ -53,20 +53,20 @@ fn much() -> Account {
     }
 }
 
-fn told_of(account: &Account) -> String {
+fn summary_of(account: &Account) -> String {
     Report::of(account.clone()).summary(Styles::default(), Some(Path::new("chaos.html")))
 }
 
 #[test]
-fn it_fits_on_a_screen_whatever_happened() {
-    let text = told_of(&much());
+fn summary_fits_on_a_screen() {
+    let text = summary_of(&much());
     assert!(text.lines().count() <= 40, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= WIDE), "{text}");
 }
 
 #[test]
-fn the_verdict_comes_first_and_then_what_contradicts() {
-    let text = told_of(&much());
+fn verdict_comes_first_and_contradictions_second() {
+    let text = summary_of(&much());
     let mut lines = text.lines();
     assert_eq!(
         lines.next(),
@@ -86,13 +86,13 @@ fn the_verdict_comes_first_and_then_what_contradicts() {
 }
 
 #[test]
-fn a_long_command_is_broken_as_a_shell_reads_it() {
+fn long_command_is_wrapped_for_a_shell() {
     let mut plan = plan();
     plan.servers = Servers::Mongod;
     plan.strategy = Strategy::DontRetry;
     plan.workload = vec![Load::Inserts, Load::FindAndModify];
     plan.faults = vec![Fault::Cuts, Fault::StepDown];
-    let lines = once_more(&plan);
+    let lines = repetition(&plan);
     assert!(lines.iter().all(|line| line.chars().count() <= WIDE), "{lines:#?}");
     let (last, others) = lines.split_last().unwrap();
     assert!(!others.is_empty() && others.iter().all(|line| line.ends_with(" \\")), "{lines:#?}");

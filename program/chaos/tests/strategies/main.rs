@@ -55,6 +55,7 @@ async fn the_strategies_do_what_the_table_says_on_the_embedded_deployment() {
 
 #[tokio::test]
 async fn the_strategies_do_what_the_table_says_on_a_real_replica_set() {
+    testbed::require!(V6_0);
     // Its own: the primary steps down.
     let set = testbed::ReplicaSet::start(3, testbed::Options::new()).expect("a replica set");
     holds("a real replica set", set.uri()).await;

@@ -1,6 +1,7 @@
-//! What came out, as two tables for people or as a document for programs.
+//! Results as two tables and as a JSON document.
 
 use serde_json::{Value, json};
+use steadfast_report::table::Table;
 
 use crate::paint::Paint;
 
@@ -10,74 +11,74 @@ use super::{
 };
 
 const MEANING: &str = "\
-dont-retry        raises the error: what was lost on its way is never counted
-always-retry      sends again on any error: what was done already is done twice
-retry-once        sends again once if the network broke: done twice as well
-idempotent        counts in two steps, each safe to repeat: twice the writes
-retryable-writes  lets Steadfast send again, and the server recognise it
+dont-retry        raises the error: a lost request is never counted
+always-retry      retries after any error: an executed write is applied twice
+retry-once        retries once after a network error: applied twice as well
+idempotent        counts in two idempotent steps: twice the writes
+retryable-writes  uses retryable writes: the server recognises the retry
 
-exact: each event is counted once. in doubt: nobody can know whether it was.
-Why: docs/resilience.md. The same trouble for your own: steadfast pipe --help";
+exact: each event is counted once. in doubt: the error leaves it open.
+Why: docs/resilience.md. The same faults for your application: steadfast pipe --help";
 
-/// In 80 columns.
+/// Returns both tables, in 80 columns.
 pub(super) fn text(paint: Paint, plan: &Plan, tallies: &Tallies) -> String {
     let squares = squares(paint, plan, tallies);
     let totals = totals(paint, tallies);
     format!("{squares}\n{totals}\n{MEANING}")
 }
 
-/// The table of the guide: what each trouble does to each counter.
+/// Table of the guide: the result of each strategy with each trouble.
 fn squares(paint: Paint, plan: &Plan, tallies: &Tallies) -> String {
-    let titles = Trouble::ALL.map(|trouble| format!("{:>14}", trouble.title())).concat();
+    let titles = Trouble::ALL.map(Trouble::title).join("|>");
+    let mut table = Table::new(&format!("strategy|>{titles}"));
     let hits = Trouble::ALL.map(|trouble| {
         let (events, hits) = plan.of(trouble);
-        format!("{:>14}", format!("{hits} of {events}"))
+        format!("{hits} of {events}")
     });
-    let mut lines = vec![
-        paint.strong(format!("{:<16}{titles}", "strategy")),
-        paint.faint(format!("{:<16}{}", "  events hit", hits.concat())),
-    ];
+    let hits = ["  events hit".to_owned()].into_iter().chain(hits);
+    table.row(hits.map(|cell| paint.faint(cell)));
     for tally in tallies.iter() {
-        let cells = Trouble::ALL.map(|trouble| {
-            let verdict = tally.of(trouble);
-            judged(paint, verdict, format!("{verdict:>14}"))
-        });
-        lines.push(format!("{:<16}{}", tally.strategy, cells.concat()));
+        let verdicts = Trouble::ALL.map(|trouble| judged(paint, tally.of(trouble)));
+        table.row([tally.strategy.to_string()].into_iter().chain(verdicts));
     }
-    lines.join("\n") + "\n"
+    lines(paint, &table)
 }
 
 fn totals(paint: Paint, tallies: &Tallies) -> String {
-    let titles = format!(
-        "{:<16}{:>8}{:>9}  {:<11}{:>8}{:>10}{:>6}{:>9}",
-        "strategy", "events", "counted", "verdict", "errors", "in doubt", "sent", "waited"
-    );
-    let mut lines = vec![paint.strong(titles)];
-    lines.extend(tallies.iter().map(|tally| total(paint, tally)));
+    let titles = "strategy|>events|>counted|verdict|>errors|>in doubt|>sent|>waited";
+    let mut table = Table::new(titles);
+    for tally in tallies.iter() {
+        table.row([
+            tally.strategy.to_string(),
+            tally.events().to_string(),
+            tally.counted().to_string(),
+            judged(paint, tally.verdict()),
+            tally.errors.to_string(),
+            tally.in_doubt.to_string(),
+            tally.sent.to_string(),
+            format!("{:.1} s", tally.time.as_secs_f64()),
+        ]);
+    }
+    lines(paint, &table)
+}
+
+fn lines(paint: Paint, table: &Table) -> String {
+    let mut lines = table.lines();
+    lines[0] = paint.strong(&lines[0]);
     lines.join("\n") + "\n"
 }
 
-fn total(paint: Paint, tally: &Tally) -> String {
-    let verdict = tally.verdict();
-    format!(
-        "{:<16}{:>8}{:>9}  {}{:>8}{:>10}{:>6}{:>7.1} s",
-        tally.strategy,
-        tally.events(),
-        tally.counted(),
-        judged(paint, verdict, format!("{verdict:<11}")),
-        tally.errors,
-        tally.in_doubt,
-        tally.sent,
-        tally.time.as_secs_f64(),
-    )
+/// Formats a verdict in its colour.
+pub(super) fn judged(paint: Paint, verdict: Verdict) -> String {
+    in_color(paint, verdict, verdict.to_string())
 }
 
-/// Text about a verdict, in its colour.
-pub(super) fn judged(paint: Paint, verdict: Verdict, text: String) -> String {
+/// Colours text about a verdict.
+pub(super) fn in_color(paint: Paint, verdict: Verdict, text: String) -> String {
     if verdict.is_exact() { paint.good(text) } else { paint.bad(text) }
 }
 
-/// One document.
+/// Returns the JSON document.
 pub(super) fn json(seed: u64, plan: &Plan, tallies: &Tallies, surprises: &[String]) -> Value {
     let hits = Trouble::ALL.map(|trouble| {
         let (events, hits) = plan.of(trouble);

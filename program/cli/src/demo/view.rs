@@ -1,4 +1,4 @@
-//! What is to be seen meanwhile: on a terminal a picture that moves, elsewhere a line now and then.
+//! Progress of the demo: an animated picture on a terminal, lines elsewhere.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{
     plan::{Event, Plan, Trouble},
-    table::judged,
+    table::{in_color, judged},
     tally::{Tallies, Tally},
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     paint::{Paint, is_able},
 };
 
-/// Shows how far it is, on standard error.
+/// Shows the progress on standard error.
 pub(super) struct View {
     kind: Kind,
     trouble: Option<Trouble>,
@@ -46,7 +46,7 @@ impl View {
         Self { kind, trouble: None }
     }
 
-    /// An event is about to be counted.
+    /// Shows the beginning of an event.
     pub(super) fn begins(&mut self, event: &Event) {
         if self.trouble == Some(event.trouble) {
             return;
@@ -63,14 +63,14 @@ impl View {
         }
     }
 
-    /// An event is over.
+    /// Shows the results so far.
     pub(super) fn follow(&self, tallies: &Tallies) {
         if let Kind::Picture(picture) = &self.kind {
             picture.follow(tallies);
         }
     }
 
-    /// All is over: the picture goes away, before anything else is printed.
+    /// Removes the picture, before anything else is printed.
     pub(super) fn end(self) {
         if let Kind::Picture(picture) = self.kind {
             // If the terminal is gone, there is nothing to clear.
@@ -79,8 +79,7 @@ impl View {
         }
     }
 
-    /// It was cut short: the picture stays. (Where it began cannot be known any more, once the terminal has
-    /// shown the `^C`.)
+    /// Leaves the picture after an interruption: its position is unknown once the terminal has shown the `^C`.
     pub(super) fn cut_short(self) {
         if let Kind::Picture(picture) = self.kind {
             picture.stop();
@@ -89,20 +88,21 @@ impl View {
     }
 }
 
-/// A line for what is being done to the servers, and one for each application.
+/// A line for the current fault, and one for each application.
 struct Picture {
     all: MultiProgress,
     paint: Paint,
     events: u64,
     title: ProgressBar,
     now: ProgressBar,
-    /// What does not change. It is on the screen as long as it is kept.
+    /// Lines that do not change. Dropping them would remove them from the screen.
     _heading: [ProgressBar; 2],
     rows: Vec<ProgressBar>,
 }
 
-/// So many cells are all events; what is counted too often goes beyond.
+/// Cells of a full bar.
 const CELLS: u64 = 22;
+/// Further cells for events that were counted too often.
 const BEYOND: u64 = 2;
 
 impl Picture {
@@ -137,7 +137,7 @@ impl Picture {
         }
     }
 
-    /// Draws nothing any more; not even lines that are dropped, which are else drawn once more.
+    /// Stops drawing. Dropped lines would be drawn again otherwise.
     fn stop(&self) {
         self.now.disable_steady_tick();
         self.all.set_draw_target(ProgressDrawTarget::hidden());
@@ -152,15 +152,15 @@ fn title(paint: Paint, done: u64, events: u64) -> String {
 fn row(paint: Paint, events: u64, tally: &Tally) -> String {
     let verdict = tally.verdict();
     let (full, empty, beyond) = cells(tally.counted(), events);
-    let bar = judged(paint, verdict, "━".repeat(full));
+    let bar = in_color(paint, verdict, "━".repeat(full));
     let (rest, margin) = (paint.faint("─".repeat(empty)), " ".repeat(beyond));
-    let counted = judged(paint, verdict, format!("{:>8}", tally.counted()));
-    let verdict = judged(paint, verdict, verdict.to_string());
+    let counted = in_color(paint, verdict, format!("{:>8}", tally.counted()));
+    let verdict = judged(paint, verdict);
     let (sent, errors) = (tally.sent, tally.errors);
     format!("{:<16}  {bar}{rest}{margin}{counted}{sent:>6}{errors:>7}  {verdict}", tally.strategy)
 }
 
-/// How many cells of a bar are full, how many are empty, and how many are free beyond.
+/// Returns the number of full cells, of empty ones, and of free ones beyond a full bar.
 fn cells(counted: u64, events: u64) -> (usize, usize, usize) {
     let most = CELLS + BEYOND;
     let part = counted * CELLS;
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_full_when_all_is_counted_and_goes_beyond_when_more_is() {
+    fn bar_is_full_if_all_events_are_counted_and_longer_with_more() {
         assert_eq!(cells(0, 200), (0, 22, 2));
         assert_eq!(cells(199, 200), (21, 1, 2));
         assert_eq!(cells(200, 200), (22, 0, 2));

@@ -1,4 +1,4 @@
-//! What was found out about a deployment, before anything is concluded from it.
+//! Facts of a deployment: the input of the diagnosis.
 
 use std::{
     collections::BTreeMap,
@@ -10,51 +10,52 @@ use steadfast::{
     bson::DateTime,
     options::{ConnectionString, ServerAddress},
 };
+use steadfast_report::quantiles::quantile;
 
-/// All that a diagnosis rests on.
+/// Facts of a deployment.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
-    /// What the connection string says.
+    /// Connection string.
     pub(super) uri: ConnectionString,
-    /// The hosts that it names, or that DNS names for it.
+    /// Hosts of the connection string, or of its DNS records.
     pub(super) seeds: Vec<ServerAddress>,
-    /// What the servers form.
+    /// Kind of the deployment.
     pub(super) kind: Kind,
-    /// The servers that belong to the deployment, in order of address.
+    /// Servers of the deployment, in order of address.
     pub(super) servers: Vec<Server>,
-    /// Seeds that answered and are not used: the deployment does not know them by that name.
+    /// Seeds that replied but are not in use: the deployment has no member of that name.
     pub(super) left_out: Vec<Server>,
-    /// Why the deployment cannot be used, if so.
+    /// Reason why the deployment cannot be used.
     pub(super) failure: Option<Failure>,
-    /// Who the client is to the servers.
+    /// Authentication of the client.
     pub(super) login: Login,
-    /// The members in the replica set's configuration, if it could be read.
+    /// Members in the configuration of the replica set. `None` if it could not be read.
     pub(super) members: Option<Vec<Member>>,
-    /// The shards of a cluster, if they could be read.
+    /// Shards of a cluster. `None` if they could not be read.
     pub(super) shards: Option<Vec<Shard>>,
     /// Error of a command that needs the config servers and every shard. `None` if it succeeded or was not allowed.
     pub(super) cluster_error: Option<String>,
-    /// What the data is stored with, if it could be read.
+    /// Storage engine. `None` if it could not be read.
     pub(super) storage_engine: Option<String>,
-    /// For each `mongod` that was asked, or each shard that could not be: its name and the answer.
+    /// Record lifetime by name of the `mongod`, or of a shard that could not be reached.
     pub(super) record_lifetimes: Vec<(String, RecordLifetime)>,
-    /// How long servers were looked for at most.
-    pub(super) patience: Duration,
+    /// Timeout of server selection.
+    pub(super) selection_timeout: Duration,
 }
 
-/// What servers form.
+/// Kind of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Standalone,
     ReplicaSet,
     Sharded,
     LoadBalanced,
-    /// Nobody answered.
+    /// No server replied.
     Unknown,
 }
 
 impl Kind {
-    /// As programs read it.
+    /// Returns the name in JSON.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Standalone => "standalone",
@@ -66,24 +67,24 @@ impl Kind {
     }
 }
 
-/// One server.
+/// A server of the deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Server {
     pub(super) address: ServerAddress,
     pub(super) server_type: ServerType,
-    /// Why it is not known what it is.
+    /// Error of the last heartbeat.
     pub(super) error: Option<String>,
     pub(super) version: Option<String>,
     pub(super) max_wire_version: Option<i32>,
     pub(super) set_name: Option<String>,
     pub(super) tags: BTreeMap<String, String>,
-    /// How long it remembers a session.
+    /// Session timeout (`logicalSessionTimeoutMinutes`).
     pub(super) session_timeout: Option<Duration>,
-    /// When it last wrote, by the primary's clock.
+    /// Time of the last write, by the clock of the primary.
     pub(super) last_write: Option<DateTime>,
-    /// The compressors that it and the client have in common.
+    /// Compressors that both the server and the client support.
     pub(super) compressors: Vec<String>,
-    /// How long pings took, the shortest first.
+    /// Durations of pings in ascending order.
     pub(super) round_trips: Vec<Duration>,
     pub(super) clock: Option<Clock>,
 }
@@ -110,16 +111,16 @@ impl Server {
         self.server_type != ServerType::Unknown
     }
 
-    /// The round trip in the middle.
+    /// Returns the median of the round trips.
     pub(super) fn median(&self) -> Option<Duration> {
-        self.round_trips.get(self.round_trips.len() / 2).copied()
+        quantile(&self.round_trips, 500)
     }
 
     pub(super) fn worst(&self) -> Option<Duration> {
         self.round_trips.last().copied()
     }
 
-    /// What it is, in a word.
+    /// Returns the role for the table.
     pub(super) fn role(&self) -> &'static str {
         match self.server_type {
             ServerType::Standalone => "standalone",
@@ -136,17 +137,17 @@ impl Server {
     }
 }
 
-/// How far a server's clock is before this machine's.
+/// Difference between the clocks of a server and of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// In milliseconds; negative if it is behind.
+    /// Milliseconds by which the server is ahead; negative if it is behind.
     pub(super) ahead_ms: i64,
-    /// How wrong that may be: the time that the question took.
+    /// Maximum error of the difference: half of the round trip.
     pub(super) uncertainty: Duration,
 }
 
 impl Clock {
-    /// From when the question was sent by this machine's clock, how long it took, and the answer.
+    /// Calculates the difference from the time of a request, its round trip, and the reply.
     pub(super) fn read(asked: SystemTime, took: Duration, answer: DateTime) -> Self {
         let middle = asked + took / 2;
         let ours = middle.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
@@ -154,7 +155,7 @@ impl Clock {
         Self { ahead_ms: answer.timestamp_millis().saturating_sub(ours), uncertainty: took / 2 }
     }
 
-    /// By how much it differs for certain.
+    /// Returns the difference that is certain.
     pub(super) fn off_by(self) -> Duration {
         Duration::from_millis(self.ahead_ms.unsigned_abs()).saturating_sub(self.uncertainty)
     }
@@ -170,34 +171,34 @@ pub(super) enum RecordLifetime {
     NotRead(String),
 }
 
-/// Why a deployment cannot be used.
+/// Reason why a deployment cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Failure {
     /// The name of a `mongodb+srv` connection string was not resolved.
     Dns(String),
-    /// Encryption cannot even be tried.
+    /// TLS could not be configured.
     Tls(String),
-    /// The login was refused.
+    /// Authentication failed.
     Login(String),
-    /// Nothing that takes writes was found.
+    /// No server that accepts writes was selected.
     NoServer(String),
-    /// A server and this driver have no protocol in common.
+    /// The wire versions of a server and the driver do not overlap.
     Incompatible(String),
     Other(String),
 }
 
-/// Who the client is to the servers.
+/// Authentication of the client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Login {
-    /// Those logged in, as `user@database`.
+    /// Authenticated users, as `user@database`.
     pub(super) users: Vec<String>,
-    /// Their roles, as `role@database`.
+    /// Roles of the users, as `role@database`.
     pub(super) roles: Vec<String>,
-    /// Whether servers ask for a login, if that could be told.
+    /// True if servers require authentication. `None` if that is unknown.
     pub(super) required: Option<bool>,
 }
 
-/// A member in a replica set's configuration.
+/// A member in the configuration of a replica set.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Member {
     pub(super) host: String,
@@ -212,7 +213,7 @@ pub(super) struct Shard {
     pub(super) name: String,
     pub(super) host: String,
     pub(super) draining: bool,
-    /// Its members, as they answered without a mongos. Empty if they were not asked.
+    /// Members with their replies to a direct connection. Empty if there were none.
     pub(super) members: Vec<ShardMember>,
 }
 
@@ -246,7 +247,7 @@ pub(super) enum MemberState {
         /// Its reply to `hello` names a primary.
         knows_primary: bool,
     },
-    /// Neither of both: it starts, recovers or votes only.
+    /// A member that starts, recovers or is an arbiter.
     Other,
     Unreached(String),
 }
@@ -267,8 +268,8 @@ impl MemberState {
 }
 
 impl Facts {
-    /// Nothing but what the connection string says.
-    pub(super) fn before(uri: ConnectionString, patience: Duration) -> Self {
+    /// Returns facts without servers.
+    pub(super) fn before(uri: ConnectionString, selection_timeout: Duration) -> Self {
         Self {
             uri,
             seeds: Vec::new(),
@@ -282,7 +283,7 @@ impl Facts {
             cluster_error: None,
             storage_engine: None,
             record_lifetimes: Vec::new(),
-            patience,
+            selection_timeout,
         }
     }
 
@@ -298,17 +299,17 @@ impl Facts {
         self.of_type(ServerType::RsPrimary).next()
     }
 
-    /// The name of the replica set that answered.
+    /// Returns the name of the replica set.
     pub(super) fn set_name(&self) -> Option<&str> {
         self.servers.iter().find_map(|server| server.set_name.as_deref())
     }
 
-    /// Whether only the one given server is talked to, though it is a member of a set.
+    /// Returns true for a direct connection (`directConnection`).
     pub(super) fn is_direct(&self) -> bool {
         self.uri.direct_connection == Some(true)
     }
 
-    /// How far a secondary is behind the primary.
+    /// Returns the replication lag of a secondary.
     pub(super) fn lag(&self, server: &Server) -> Option<Duration> {
         if server.server_type != ServerType::RsSecondary {
             return None;
@@ -318,7 +319,7 @@ impl Facts {
         Some(Duration::from_millis(behind.unsigned_abs()))
     }
 
-    /// Whether all servers are on this machine.
+    /// Returns true if all servers are on this machine.
     pub(super) fn is_local(&self) -> bool {
         let mut addresses = self.seeds.iter().chain(self.servers.iter().map(|it| &it.address));
         addresses.all(is_loopback)

@@ -35,8 +35,8 @@ pub(super) async fn facts(
 ) -> Facts {
     let now = Instant::now();
     let (found_by, asked_by) = (now + limit.mul_f64(0.6), now + limit);
-    let patience = found_by - now;
-    let mut facts = Facts::before(parsed, patience);
+    let selection_timeout = found_by - now;
+    let mut facts = Facts::before(parsed, selection_timeout);
     let options = match timeout_at(found_by, ClientOptions::parse(uri)).await {
         Ok(Ok(options)) => options,
         Ok(Err(error)) => {
@@ -52,7 +52,7 @@ pub(super) async fn facts(
     facts.uri.replica_set.clone_from(&options.repl_set_name);
     facts.uri.load_balanced = options.load_balanced;
     let shard_options = shards::options(&options);
-    let (seen, client) = match open(options, patience) {
+    let (seen, client) = match open(options, selection_timeout) {
         Ok(opened) => opened,
         Err(error) => {
             facts.failure = Some(failure(&error));
@@ -60,7 +60,7 @@ pub(super) async fn facts(
         }
     };
     let finding = find(&client, seen.clone(), found_by);
-    facts.failure = telling(finding, &facts.seeds, patience, notes).await;
+    facts.failure = telling(finding, &facts.seeds, selection_timeout, notes).await;
     describe(&mut facts, &seen.borrow());
     ask::all(&client, &mut facts, asked_by).await;
     shards::ask(&shard_options, &mut facts, asked_by).await;
@@ -70,12 +70,12 @@ pub(super) async fn facts(
 /// A client, and what it sees of its servers.
 fn open(
     mut options: ClientOptions,
-    patience: Duration,
+    selection_timeout: Duration,
 ) -> Result<(watch::Receiver<Seen>, Client), Error> {
     let (tell, seen) = watch::channel(Seen::default());
     let handler = EventHandler::callback(move |event| tell.send_modify(|seen| seen.note(event)));
     options.sdam_event_handler = Some(handler);
-    options.server_selection_timeout = Some(patience);
+    options.server_selection_timeout = Some(selection_timeout);
     // A limit that is too short is to be found, not to be met with.
     options.timeout = None;
     options.socket_timeout = None;
@@ -162,7 +162,7 @@ async fn find(
 async fn telling<T>(
     work: impl Future<Output = T>,
     seeds: &[ServerAddress],
-    patience: Duration,
+    selection_timeout: Duration,
     notes: &Notes,
 ) -> T {
     tokio::pin!(work);
@@ -170,7 +170,7 @@ async fn telling<T>(
         done = &mut work => done,
         () = tokio::time::sleep(SILENCE) => {
             let seeds: Vec<_> = seeds.iter().map(ToString::to_string).collect();
-            let (seeds, rest) = (seeds.join(", "), duration::show(patience));
+            let (seeds, rest) = (seeds.join(", "), duration::show(selection_timeout));
             notes.say(format_args!("looking for the servers of {seeds}, for {rest} at most …"));
             work.await
         }

@@ -1,20 +1,24 @@
-//! A diagnosis as people read it, on eighty columns.
+//! The diagnosis as text, on eighty columns.
 
 use std::{fmt::Write, time::Duration};
 
 use steadfast::options::Tls;
+use steadfast_report::{
+    table::Table,
+    words::{rough, wrapped},
+};
 
 use super::{
     facts::{Facts, Kind, Server, Shard},
     findings::{Finding, Level},
 };
-use crate::{duration, paint::Paint, wrap::wrapped};
+use crate::{duration, paint::Paint};
 
 const COLUMNS: usize = 80;
-/// As wide as the longest level.
+/// Width of the longest level, with a gap.
 const MARGIN: usize = 9;
 
-/// The whole report.
+/// Returns the whole report.
 pub(super) fn text(facts: &Facts, findings: &[Finding], paint: Paint) -> String {
     let mut text = String::new();
     // To a string, writing does not fail.
@@ -68,28 +72,16 @@ fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// A table, of which only columns are shown that say something.
+/// The table of the servers.
 fn servers(facts: &Facts, text: &mut String) {
     if facts.servers.is_empty() {
         return;
     }
-    let heads = ["server", "is", "version", "ping", "worst", "lag", "clock", "tags"];
-    let rows: Vec<[String; 8]> = facts.servers.iter().map(|it| row(facts, it)).collect();
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|place| {
-            let widest = rows.iter().map(|row| row[place].chars().count()).max().unwrap_or(0);
-            if widest == 0 { 0 } else { widest.max(heads[place].len()) }
-        })
-        .collect();
+    let mut table = Table::new("server|is|version|ping|worst|lag|clock|tags");
+    facts.servers.iter().for_each(|server| table.row(row(facts, server)));
     text.push('\n');
-    let mut line = |cells: Vec<&str>| {
-        let shown = cells.iter().zip(&widths).filter(|(_, width)| **width > 0);
-        let padded: Vec<_> = shown.map(|(cell, width)| format!("{cell:width$}")).collect();
-        let _ = writeln!(text, "  {}", padded.join("  ").trim_end());
-    };
-    line(heads.to_vec());
-    for row in &rows {
-        line(row.iter().map(String::as_str).collect());
+    for line in table.lines() {
+        let _ = writeln!(text, "  {line}");
     }
 }
 
@@ -105,17 +97,12 @@ fn row(facts: &Facts, server: &Server) -> [String; 8] {
         server.address.to_string(),
         server.role().to_owned(),
         version,
-        server.median().map(millis).unwrap_or_default(),
-        server.worst().filter(|_| server.round_trips.len() > 1).map(millis).unwrap_or_default(),
+        server.median().map(rough).unwrap_or_default(),
+        server.worst().filter(|_| server.round_trips.len() > 1).map(rough).unwrap_or_default(),
         facts.lag(server).map(|lag| format!("{} s", lag.as_secs())).unwrap_or_default(),
         server.clock.map(|clock| offset(clock.ahead_ms)).unwrap_or_default(),
         tags.join(", "),
     ]
-}
-
-fn millis(time: Duration) -> String {
-    let millis = time.as_secs_f64() * 1000.0;
-    if millis < 10.0 { format!("{millis:.1} ms") } else { format!("{millis:.0} ms") }
 }
 
 fn offset(ahead_ms: i64) -> String {
@@ -130,15 +117,15 @@ fn shards(facts: &Facts, text: &mut String) {
     let Some(shards) = facts.shards.as_ref().filter(|shards| !shards.is_empty()) else { return };
     text.push('\n');
     for shard in shards {
-        // The host is the set's name and then its members.
+        // The host is the name of the set and its members.
         let hosts = shard.host.split_once('/').map_or(shard.host.as_str(), |(_, hosts)| hosts);
         let members: Vec<_> = hosts.split(',').map(|host| member(shard, host)).collect();
         let entry = format!("shard {}: {}", shard.name, members.join(", "));
-        wrapped(COLUMNS, &entry, "  ", "    ", text);
+        wrap(&entry, "  ", "    ", text);
     }
 }
 
-/// A member of a shard, with its state if it was asked.
+/// Formats a member of a shard, with its state if it is known.
 fn member(shard: &Shard, host: &str) -> String {
     match shard.members.iter().find(|member| member.host == host) {
         Some(member) => format!("{host} ({})", member.state.name()),
@@ -155,7 +142,7 @@ fn encryption(facts: &Facts) -> &'static str {
     }
 }
 
-/// Who is logged in; the password is nowhere.
+/// Returns the user and the mechanism, without the password.
 fn login(facts: &Facts) -> String {
     let Some(credential) = &facts.uri.credential else { return "none".to_owned() };
     let mechanism = credential.mechanism.map_or("SCRAM (negotiated)", |it| it.as_str());
@@ -166,14 +153,14 @@ fn login(facts: &Facts) -> String {
     }
 }
 
-/// The level in the margin, then what, why and what to do.
+/// Adds a finding: the level in the margin, then what, why and what to do.
 fn entry(finding: &Finding, paint: Paint, text: &mut String) {
     let level = finding.level.name();
     let shown =
         if finding.level == Level::Problem { level.to_uppercase() } else { level.to_owned() };
     let (first, rest) = (format!("{shown:MARGIN$}"), " ".repeat(MARGIN));
     let began = text.len();
-    wrapped(COLUMNS, &finding.what, &first, &rest, text);
+    wrap(&finding.what, &first, &rest, text);
     let painted = match finding.level {
         Level::Problem => paint.bad(&shown),
         Level::Warning => paint.doubtful(&shown),
@@ -181,15 +168,21 @@ fn entry(finding: &Finding, paint: Paint, text: &mut String) {
         Level::Ok => paint.good(&shown),
     };
     text.replace_range(began..began + shown.len(), &painted);
-    for (label, said) in [("why: ", &finding.why), ("do:  ", &finding.next)] {
-        if !said.is_empty() {
+    for (label, words) in [("why: ", &finding.why), ("do:  ", &finding.next)] {
+        if !words.is_empty() {
             let (first, further) = (format!("{rest}{label}"), " ".repeat(MARGIN + label.len()));
-            wrapped(COLUMNS, said, &first, &further, text);
+            wrap(words, &first, &further, text);
         }
     }
 }
 
-/// How many of each level there are.
+fn wrap(words: &str, first: &str, rest: &str, text: &mut String) {
+    for line in wrapped(words.split_whitespace(), COLUMNS, first, rest) {
+        let _ = writeln!(text, "{line}");
+    }
+}
+
+/// Returns the number of findings of each level.
 pub(super) fn conclusion(findings: &[Finding]) -> String {
     let counts = [Level::Problem, Level::Warning, Level::Note].map(|level| {
         let count = findings.iter().filter(|finding| finding.level == level).count();
@@ -203,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_wrapped_at_eighty_columns() {
+    fn findings_are_wrapped_at_eighty_columns() {
         let finding = Finding {
             level: Level::Problem,
             code: "x",
@@ -222,9 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_short() {
-        assert_eq!(millis(Duration::from_micros(420)), "0.4 ms");
-        assert_eq!(millis(Duration::from_micros(12_700)), "13 ms");
+    fn clock_offsets_are_short() {
         assert_eq!(offset(-3), "-3 ms");
         assert_eq!(offset(90_500), "+1m30s");
     }

@@ -1,6 +1,6 @@
-//! The file that says up to where everything is written, so that the next run goes on there.
+//! Checkpoint file: the position in each source up to which everything is written, where the next run continues.
 //!
-//! It is replaced as a whole: whenever the program or the machine dies, there is the old one or the new one.
+//! The file is replaced atomically: after a crash, it is the old one or the new one.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -14,35 +14,35 @@ use super::{
     source::{Format, Source},
     split::Place,
 };
-use crate::notes::WrongArguments;
+use crate::{notes::WrongArguments, save};
 
-/// The layout of the file. Another version of this program may have another.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
 /// A checkpoint file.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
     path: PathBuf,
-    said: Said,
-    /// Nobody else writes it meanwhile.
+    content: Content,
+    /// Lock against other runs.
     _claim: Claim,
 }
 
-/// What it says.
+/// Content of the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Said {
+struct Content {
     version: u32,
     collection: String,
     sources: Vec<Entry>,
 }
 
-/// Of one source.
+/// Position in a source.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     source: String,
-    /// Where the file is, if it is one.
+    /// Path of the source, if it is a file.
     path: Option<String>,
-    /// All before it is acknowledged or rejected.
+    /// Everything before this offset is acknowledged or rejected.
     offset: u64,
     lines: u64,
     head: String,
@@ -50,10 +50,10 @@ struct Entry {
 }
 
 impl Checkpoint {
-    /// Reads it if it is there, and makes sure that it can be written. It is not made yet.
+    /// Reads the file if it exists, and checks that it can be written. Does not create it.
     pub(super) fn open(path: &Path, collection: &str) -> Result<Self, WrongArguments> {
         let wrong = |why: String| WrongArguments(format!("--checkpoint {}: {why}", path.display()));
-        // It is replaced, which is nothing to do to a device or a pipe; and there, reading may have no end.
+        // A device or a pipe must not be replaced, and reading it may not end.
         if fs::metadata(path).is_ok_and(|it| !it.is_file()) {
             return Err(wrong("it is not a file".to_owned()));
         }
@@ -64,36 +64,39 @@ impl Checkpoint {
             ),
             TryLockError::Error(error) => wrong(format!("it cannot be written: {error}")),
         })?;
-        let said = match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice::<Said>(&bytes)
-                .map_err(|error| wrong(format!("it is no checkpoint of this program: {error}")))?,
+        let content = match fs::read(path) {
+            Ok(bytes) => serde_json::from_slice::<Content>(&bytes).map_err(|error| {
+                wrong(format!("this is not a checkpoint of this program: {error}"))
+            })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Said { version: VERSION, collection: collection.to_owned(), sources: Vec::new() }
+                Content { version: VERSION, collection: collection.to_owned(), sources: Vec::new() }
             }
             Err(error) => return Err(wrong(error.to_string())),
         };
-        if said.version != VERSION {
+        if content.version != VERSION {
             return Err(wrong(format!(
                 "another version of this program wrote it ({})",
-                said.version
+                content.version
             )));
         }
-        if said.collection != collection {
-            let other = &said.collection;
+        if content.collection != collection {
+            let other = &content.collection;
             return Err(wrong(format!(
                 "it is about {other}, not {collection}; give each collection a checkpoint of its own"
             )));
         }
-        let checkpoint = Self { path: path.to_owned(), said, _claim: claim };
+        let checkpoint = Self { path: path.to_owned(), content, _claim: claim };
         let tried = checkpoint.write_beside().and_then(fs::remove_file);
         tried.map_err(|error| wrong(format!("it cannot be written: {error}")))?;
         Ok(checkpoint)
     }
 
-    /// Where to go on with a source: at its beginning if nothing is known of it. Refuses one that is no
-    /// longer what it was.
+    /// Returns the place where a source continues: its beginning without an entry.
+    ///
+    /// # Errors
+    /// If the source has changed before that place.
     pub(super) fn place(&self, source: &Source) -> Result<Place, WrongArguments> {
-        let entries = &self.said.sources;
+        let entries = &self.content.sources;
         let by_name = entries.iter().find(|it| it.source == source.name);
         let by_path =
             || entries.iter().find(|it| it.path.is_some() && it.path == source.real_path());
@@ -140,7 +143,7 @@ impl Checkpoint {
         }
     }
 
-    /// Puts down where all before is done.
+    /// Stores the position in a source.
     pub(super) fn put(&mut self, source: &Source, place: Place) -> io::Result<()> {
         let entry = Entry {
             source: source.name.clone(),
@@ -150,14 +153,14 @@ impl Checkpoint {
             head: source.head.clone(),
             tail: source.tail(place.offset)?,
         };
-        match self.said.sources.iter_mut().find(|it| it.source == entry.source) {
+        match self.content.sources.iter_mut().find(|it| it.source == entry.source) {
             Some(old) => *old = entry,
-            None => self.said.sources.push(entry),
+            None => self.content.sources.push(entry),
         }
         Ok(())
     }
 
-    /// Replaces the file.
+    /// Writes the file.
     pub(super) fn write(&self) -> io::Result<()> {
         let written = self.write_beside().and_then(|new| fs::rename(new, &self.path));
         written.map_err(|error| {
@@ -167,27 +170,23 @@ impl Checkpoint {
                 format!("--checkpoint {path}: it cannot be written: {error}"),
             )
         })?;
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            Some(_) | None => Path::new("."),
-        };
-        // Where a folder cannot be synchronized, its system does it in its own way.
-        File::open(folder).and_then(|folder| folder.sync_all()).or(Ok(()))
+        save::sync_folder(&self.path)
     }
 
-    /// A new file beside it, on disk; nothing is left of it if that fails.
+    /// Writes a new file in the same folder, durably. Its name is always the same: one that a killed program left is
+    /// overwritten. After an error, it is deleted.
     fn write_beside(&self) -> io::Result<PathBuf> {
         let mut name = self.path.clone().into_os_string();
         name.push(".new");
         let new = PathBuf::from(name);
         let mut file = File::create(&new)?;
-        let written = serde_json::to_vec(&self.said)
+        let written = serde_json::to_vec(&self.content)
             .map_err(io::Error::from)
             .and_then(|text| file.write_all(&text))
             .and_then(|()| file.write_all(b"\n"))
             .and_then(|()| file.sync_all());
         if let Err(error) = written {
-            // What went wrong first is what people are told.
+            // The first error is reported.
             let _ = fs::remove_file(&new);
             return Err(error);
         }
@@ -195,8 +194,8 @@ impl Checkpoint {
     }
 }
 
-/// Holds a checkpoint for one run: two that replace it in turn would take each other's files away, and forget
-/// what the other has done. The system lets go of it however the program ends.
+/// Lock on a checkpoint: two runs would replace each other's files and lose positions. The system releases it
+/// however the program ends.
 #[derive(Debug)]
 struct Claim {
     path: PathBuf,
@@ -204,7 +203,7 @@ struct Claim {
 }
 
 impl Claim {
-    /// The file that is locked lies beside it: the checkpoint itself is another file each time.
+    /// Locks a separate file: each write makes the checkpoint a new file.
     fn on(checkpoint: &Path) -> Result<Self, TryLockError> {
         let mut path = checkpoint.as_os_str().to_owned();
         path.push(".lock");
@@ -213,7 +212,7 @@ impl Claim {
         let lock = lock.map_err(TryLockError::Error)?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
-            // Some file systems know no locks.
+            // Some file systems do not support locks.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(Self { path, _lock: lock }),
         }
     }
@@ -221,7 +220,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // If it stays, the next run takes it.
+        // The next run reuses a file that is left.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,52 +1,59 @@
-//! A record of CSV: its fields, and what type a value is taken for.
+//! CSV: fields of a record, and types of values.
 
 use steadfast::bson::{Bson, Document};
 
-/// The fields of a record. Quotes are those of RFC 4180; one that is in the midst of a plain field is a
-/// character like others.
+/// Position within a record, after a byte. Quotes are those of RFC 4180; within an unquoted field, a quote is an
+/// ordinary character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    FieldStart,
+    Unquoted,
+    Quoted,
+    /// After a quote in a quoted field: the closing one, or the first of an escaped one.
+    Quote,
+}
+
+impl Position {
+    /// Returns the position after another byte.
+    pub(super) fn after(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::FieldStart | Self::Quote, b'"') => Self::Quoted,
+            (Self::Quoted, b'"') => Self::Quote,
+            (Self::Quoted, _) => Self::Quoted,
+            (_, b',') => Self::FieldStart,
+            (_, _) => Self::Unquoted,
+        }
+    }
+}
+
+/// Returns the fields of a record.
 pub(super) fn fields(record: &str) -> Result<Vec<String>, String> {
-    let mut fields = Vec::new();
-    let mut rest = record;
-    loop {
-        let (field, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_field(quoted)?,
-            None => {
-                let end = rest.find(',').unwrap_or(rest.len());
-                (rest[..end].to_owned(), &rest[end..])
+    let (mut fields, mut field) = (Vec::new(), Vec::new());
+    let mut position = Position::FieldStart;
+    let text = |bytes: &mut Vec<u8>| {
+        String::from_utf8(std::mem::take(bytes)).expect("text is cut at ASCII characters")
+    };
+    for &byte in record.as_bytes() {
+        let before = position;
+        position = before.after(byte);
+        match (before, position) {
+            (_, Position::FieldStart) => fields.push(text(&mut field)),
+            (Position::FieldStart, Position::Quoted) | (Position::Quoted, Position::Quote) => {}
+            (Position::Quote, Position::Unquoted) => {
+                let number = fields.len() + 1;
+                return Err(format!("field {number} continues after its closing quote"));
             }
-        };
-        fields.push(field);
-        match after.strip_prefix(',') {
-            Some(next) => rest = next,
-            None if after.is_empty() => return Ok(fields),
-            None => {
-                let number = fields.len();
-                return Err(format!("field {number} goes on after its closing quote"));
-            }
+            _ => field.push(byte),
         }
     }
-}
-
-/// A field whose opening quote was read, and what comes after it.
-fn quoted_field(text: &str) -> Result<(String, &str), String> {
-    let mut field = String::new();
-    let mut rest = text;
-    loop {
-        let Some((part, after)) = rest.split_once('"') else {
-            return Err("a quote is opened and never closed".to_owned());
-        };
-        field.push_str(part);
-        match after.strip_prefix('"') {
-            Some(after) => {
-                field.push('"');
-                rest = after;
-            }
-            None => return Ok((field, after)),
-        }
+    if position == Position::Quoted {
+        return Err("a quote is opened and never closed".to_owned());
     }
+    fields.push(text(&mut field));
+    Ok(fields)
 }
 
-/// The names of the fields, from the first record.
+/// Returns the names of the fields from the first record.
 pub(super) fn header(record: &str) -> Result<Vec<String>, String> {
     let names = fields(record)?;
     for (nth, name) in names.iter().enumerate() {
@@ -63,18 +70,18 @@ pub(super) fn header(record: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The document that a record is.
+/// Returns the document of a record.
 pub(super) fn document(names: &[String], record: &str, is_typed: bool) -> Result<Document, String> {
     let fields = fields(record)?;
     if fields.len() != names.len() {
-        return Err(format!("it has {} fields, and the header has {}", fields.len(), names.len()));
+        return Err(format!("it has {} fields, but the header has {}", fields.len(), names.len()));
     }
     let value = |text: String| if is_typed { typed(text) } else { Bson::String(text) };
     Ok(names.iter().cloned().zip(fields.into_iter().map(value)).collect())
 }
 
-/// What a text most likely is. Numbers are those that are written as they would be printed: what has a
-/// leading zero or a plus may be a telephone number, and stays text.
+/// Returns the value of a text: null if empty, a boolean, a number or a string. Text with a leading zero or plus
+/// sign stays a string: it may be a telephone number.
 fn typed(text: String) -> Bson {
     match text.as_str() {
         "" => return Bson::Null,
@@ -93,7 +100,7 @@ fn typed(text: String) -> Bson {
     if whole.len() == digits.len() {
         return match text.parse::<i64>() {
             Ok(number) => i32::try_from(number).map_or(Bson::Int64(number), Bson::Int32),
-            // It would lose digits.
+            // As a double it would lose digits.
             Err(_) => Bson::String(text),
         };
     }
@@ -110,24 +117,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_may_be_quoted() {
+    fn fields_can_be_quoted() {
         assert_eq!(fields("a,b").unwrap(), ["a", "b"]);
         assert_eq!(fields("\"a,\"\"b\"\"\n\",,c\"d").unwrap(), ["a,\"b\"\n", "", "c\"d"]);
         assert_eq!(fields("").unwrap(), [""]);
         assert_eq!(fields("a,").unwrap(), ["a", ""]);
         assert!(fields("\"a").unwrap_err().contains("never closed"));
-        assert!(fields("a,\"b\"c").unwrap_err().contains("field 2 goes on"));
+        assert!(fields("a,\"b\"c").unwrap_err().contains("field 2 continues"));
     }
 
     #[test]
-    fn a_header_names_each_field_once() {
+    fn header_names_each_field_once() {
         assert_eq!(header("a,b").unwrap(), ["a", "b"]);
         assert!(header("a,,b").unwrap_err().contains("no name for field 2"));
         assert!(header("a,b,a").unwrap_err().contains("twice"));
     }
 
     #[test]
-    fn values_are_text_unless_types_are_asked_for() {
+    fn values_are_strings_without_types() {
         let names = header("s,i,l,d,z,b,n,w").unwrap();
         let record = "x,7,5000000000,-1.5,007,true,,99999999999999999999";
         let text = document(&names, record, false).unwrap();

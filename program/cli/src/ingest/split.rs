@@ -1,17 +1,17 @@
-//! A stream cut into records, each with the place where it begins: lines, or what CSV counts as one. Memory is
-//! bounded: of a record that is too long, only the beginning is kept.
+//! Splits a stream into records, which are lines or CSV records, with their offsets. Memory is bounded: only the
+//! beginning of a record that is too long is kept.
 
 use std::io::{self, BufRead};
 
-use super::source::Format;
+use super::{csv::Position, source::Format};
 
-/// What a record may have of bytes: twice what a server takes, because JSON is longer than BSON.
+/// Maximum length of a record in bytes: twice that of a document, because JSON is longer than BSON.
 pub(super) const LONGEST: usize = 32 << 20;
 
-/// So much is kept of a record that is too long.
+/// Bytes that are kept of a record that is too long.
 const BEGINNING: usize = 1024;
 
-/// Where a record begins, or where reading goes on.
+/// Position in a stream: the beginning of a record, or the place where reading continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     /// Bytes before it.
@@ -24,14 +24,14 @@ pub(super) struct Place {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) at: Place,
-    /// So many bytes of it were kept, without the line's end.
+    /// Number of bytes that were kept, without the line ending.
     pub(super) length: usize,
     pub(super) is_too_long: bool,
-    /// Whether its end was seen. If not, the stream ended there, and may be growing.
+    /// True if its end was read. Otherwise the stream ended there, and may be growing.
     pub(super) is_ended: bool,
 }
 
-/// Cuts a stream into records.
+/// Splits a stream into records.
 #[derive(Debug)]
 pub(super) struct Splitter<R> {
     input: R,
@@ -41,12 +41,12 @@ pub(super) struct Splitter<R> {
 }
 
 impl<R: BufRead> Splitter<R> {
-    /// Reads from `input`, which is at `place`, between two records.
+    /// Reads from `input`, which is at `place`, the beginning of a record.
     pub(super) fn new(input: R, format: Format, place: Place) -> Self {
         Self { input, format, place, longest: LONGEST }
     }
 
-    /// After the last record that was read.
+    /// Returns the place after the last record that was read.
     pub(super) fn place(&self) -> Place {
         self.place
     }
@@ -58,7 +58,7 @@ impl<R: BufRead> Splitter<R> {
     /// Appends the next record to `text`.
     pub(super) fn next(&mut self, text: &mut Vec<u8>) -> io::Result<Option<Piece>> {
         let (at, start) = (self.place, text.len());
-        let mut scan = Scan::new(self.format);
+        let mut position = Position::FieldStart;
         let (mut length, mut is_ended) = (0, false);
         while !is_ended {
             let buffer = match self.input.fill_buf() {
@@ -68,7 +68,14 @@ impl<R: BufRead> Splitter<R> {
             if buffer.is_empty() {
                 break;
             }
-            let end = scan.end_in(buffer);
+            let end = match self.format {
+                Format::Ndjson => buffer.iter().position(|byte| *byte == b'\n'),
+                Format::Csv => buffer.iter().position(|byte| {
+                    let before = position;
+                    position = before.after(*byte);
+                    *byte == b'\n' && before != Position::Quoted
+                }),
+            };
             is_ended = end.is_some();
             let taken = &buffer[..end.map_or(buffer.len(), |end| end + 1)];
             let room = self.longest.saturating_sub(length).min(taken.len());
@@ -97,55 +104,13 @@ impl<R: BufRead> Splitter<R> {
     }
 }
 
-/// Looks for the end of a record.
-struct Scan {
-    format: Format,
-    field: Field,
-}
-
-/// Where in a CSV field the last byte was.
-#[derive(Clone, Copy)]
-enum Field {
-    Start,
-    Plain,
-    Quoted,
-    /// A quote in a quoted field: its end, or the first of two.
-    Quote,
-}
-
-impl Scan {
-    fn new(format: Format) -> Self {
-        Self { format, field: Field::Start }
-    }
-
-    /// The index of the newline that ends it.
-    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
-        match self.format {
-            Format::Ndjson => bytes.iter().position(|byte| *byte == b'\n'),
-            Format::Csv => bytes.iter().position(|byte| self.csv_ends_with(*byte)),
-        }
-    }
-
-    fn csv_ends_with(&mut self, byte: u8) -> bool {
-        let is_quoted = matches!(self.field, Field::Quoted);
-        self.field = match (self.field, byte) {
-            (Field::Start | Field::Quote, b'"') => Field::Quoted,
-            (Field::Quoted, b'"') => Field::Quote,
-            (Field::Quoted, _) => Field::Quoted,
-            (_, b',') => Field::Start,
-            (_, _) => Field::Plain,
-        };
-        byte == b'\n' && !is_quoted
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::BufReader;
 
     use super::*;
 
-    /// Records with their offset and line, however the bytes come in.
+    /// Splits with several buffer sizes, and returns the records with their offsets and lines.
     fn split(format: Format, input: &str) -> Vec<(u64, u64, String)> {
         let all = [1, 2, 3, 1000].map(|capacity| {
             let input = BufReader::with_capacity(capacity, input.as_bytes());
@@ -162,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_either_way_or_with_the_file() {
+    fn lines_end_with_lf_or_crlf_or_the_file() {
         let expected = [(0, 0, "{}"), (4, 1, ""), (5, 2, "{ }"), (9, 3, "{")];
         let expected = expected.map(|(offset, line, text)| (offset, line, text.to_owned()));
         assert_eq!(split(Format::Ndjson, "{}\r\n\n{ }\n{"), expected);
@@ -170,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_field_may_have_lines() {
+    fn quoted_field_can_contain_newlines() {
         let expected =
             [(0, 0, "a,b"), (4, 1, "1,\"x\ny\"\"\n\""), (15, 4, "5\" pipe,2"), (25, 5, "3")];
         let expected = expected.map(|(offset, line, text)| (offset, line, text.to_owned()));
@@ -178,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_record_that_is_too_long_the_beginning_is_kept() {
+    fn beginning_of_a_too_long_record_is_kept() {
         let input = format!("{}\n{{}}", "x".repeat(100));
         let mut splitter = Splitter::new(input.as_bytes(), Format::Ndjson, Place::default());
         splitter.longest = 10;

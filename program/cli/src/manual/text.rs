@@ -1,27 +1,27 @@
-//! Markdown, of the plain text that help is written in.
+//! Converts the plain text of help into Markdown.
 
 use std::fmt::Write;
 
-use crate::wrap::wrapped;
+use steadfast_report::words::wrapped;
 
 const COLUMNS: usize = 118;
 
-/// A text that grows.
+/// A Markdown text.
 #[derive(Default)]
 pub(super) struct Text {
     text: String,
-    /// Whether the last thing was an item of a list.
+    /// True after an item of a list.
     in_list: bool,
 }
 
 impl Text {
-    /// As it is.
+    /// Adds lines without changes.
     pub(super) fn line(&mut self, line: &str) {
         self.apart();
         let _ = writeln!(self.text, "{line}");
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub(super) fn prose(&mut self, words: &str) {
         self.apart();
         self.wrapped(&marked(words), "", "");
@@ -35,12 +35,12 @@ impl Text {
         self.wrapped(&marked(words), "- ", "  ");
     }
 
-    /// Another paragraph of an item.
+    /// Adds another paragraph to an item.
     pub(super) fn more(&mut self, words: &str) {
         self.wrapped(&marked(words), "  ", "  ");
     }
 
-    /// An item of an item.
+    /// Adds an item within an item.
     pub(super) fn inner(&mut self, words: &str) {
         self.wrapped(&marked(words), "  - ", "    ");
     }
@@ -50,9 +50,9 @@ impl Text {
         let _ = writeln!(self.text, "```{language}\n{}\n```", code.trim_end());
     }
 
-    /// Text as it is in a help: paragraphs, and what is indented below them.
+    /// Adds the text of a help: paragraphs and indented code.
     pub(super) fn help(&mut self, text: &str) {
-        // Code that goes on after an empty line.
+        // Code that continues after an empty line.
         let mut open: Vec<String> = Vec::new();
         for paragraph in text.split("\n\n").filter(|it| !it.trim().is_empty()) {
             if is_code(paragraph) {
@@ -73,7 +73,7 @@ impl Text {
         }
     }
 
-    /// Words, perhaps a title first; what is typed after them.
+    /// Adds a paragraph with an optional title. Returns the code at its end.
     fn mixed(&mut self, paragraph: &str) -> Option<String> {
         let mut words: Vec<&str> = Vec::new();
         let mut lines = paragraph.lines().peekable();
@@ -113,7 +113,9 @@ impl Text {
     }
 
     fn wrapped(&mut self, words: &str, first: &str, rest: &str) {
-        wrapped(COLUMNS, words, first, rest, &mut self.text);
+        for line in wrapped(words.split_whitespace(), COLUMNS, first, rest) {
+            let _ = writeln!(self.text, "{line}");
+        }
     }
 
     pub(super) fn finish(self) -> String {
@@ -121,7 +123,7 @@ impl Text {
     }
 }
 
-/// Whether a whole paragraph is no words: it is indented, and begins like code or does not end like a sentence.
+/// Returns true if a paragraph is code: it is indented, and begins like code or does not end like a sentence.
 fn is_code(paragraph: &str) -> bool {
     let is_indented = paragraph.lines().all(|line| line.starts_with("  "));
     let is_sentence = paragraph.trim_end().ends_with(['.', ':', '?']);
@@ -131,14 +133,14 @@ fn is_code(paragraph: &str) -> bool {
     }
 }
 
-/// Whether a line is one that is typed into a shell, or a file of ours.
+/// Returns true for a shell command and a line of a configuration file.
 fn is_typed(line: &str) -> bool {
     let inner = line.trim_start();
     line.starts_with("  ")
         && (inner.starts_with("$ ") || inner.starts_with("> ") || is_setting(inner))
 }
 
-/// A line of TOML.
+/// Returns true for a line of TOML.
 fn is_setting(line: &str) -> bool {
     line.starts_with('[') || line.split_once(" = ").is_some_and(|(name, _)| !name.contains(' '))
 }
@@ -148,7 +150,7 @@ fn unindented(code: &str) -> String {
     lines.join("\n")
 }
 
-/// Marks what is code, and makes guides into links.
+/// Marks code, and turns names of guides into links.
 fn marked(words: &str) -> String {
     let mut is_code = false;
     let word = |word: &str| {
@@ -159,7 +161,7 @@ fn marked(words: &str) -> String {
         if was_code || word.contains('`') { word.to_owned() } else { marked_word(word) }
     };
     let words = words.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
-    // Words that belong together, as an option and its value.
+    // Joins adjacent code, such as an option and its value.
     words.replace("` `", " ")
 }
 
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_is_apart_from_what_is_said_of_it() {
+    fn commands_are_code_and_explanations_are_text() {
         let help =
             "Examples:\n  Once:\n  $ a b\n  out\n\n  Twice:\n  $ c\n\nExit status: 0 if --x.";
         assert_eq!(
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stay_together() {
+    fn configuration_files_are_one_block() {
         let help = "A file:\n  [[rule]]\n  a = 1\n\n  [[rule]]\n  b = 2\n\n  That is all.";
         assert_eq!(
             of_help(help),

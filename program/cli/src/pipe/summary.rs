@@ -1,19 +1,19 @@
-//! What the servers executed, in the end.
+//! Summary of the commands that the servers executed.
 
 use std::fmt::Write;
 
-use blackpipe::proxy::{Ledger, RuleState};
+use blackpipe::proxy::{Ledger, RequestCounts, RuleState};
 use serde_json::{Value, json};
+use steadfast_report::table::Table;
 
-/// A table of commands, a line for each rule, and whether a write was executed twice.
+/// Returns a table of commands, a line for each rule, and the number of writes that were executed twice.
 pub(super) fn of(ledger: &Ledger, rules: &[RuleState]) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = table(&mut text, ledger);
+    let mut text = table(ledger).lines().join("\n") + "\n";
     for state in rules {
         let name = state.rule().as_name().unwrap_or_default();
         let (applied, met) = (state.applied(), state.met());
         let what = state.rule().reaction().name();
+        // Writing to a string does not fail.
         let _ = writeln!(text, "rule \"{name}\" ({what}): applied {applied} of {met} times");
     }
     let (writes, retried, twice) = writes(ledger);
@@ -25,7 +25,7 @@ pub(super) fn of(ledger: &Ledger, rules: &[RuleState]) -> String {
     text
 }
 
-/// The same for programs.
+/// Returns the summary as a JSON document.
 pub(super) fn document(ledger: &Ledger, rules: &[RuleState]) -> Value {
     let commands = ledger.counts().map(|(server, command, namespace, count)| {
         json!({
@@ -55,30 +55,22 @@ pub(super) fn document(ledger: &Ledger, rules: &[RuleState]) -> Value {
     })
 }
 
-/// How many retryable writes there were, were sent more than once, and were applied more than once.
+/// Returns the number of retryable writes, of those sent more than once, and of those applied more than once.
 fn writes(ledger: &Ledger) -> (usize, usize, usize) {
     let twice = ledger.writes().filter(|write| write.was_applied_twice()).count();
     let retried = ledger.writes().filter(|write| write.attempts > 1).count();
     (ledger.writes().count(), retried, twice)
 }
 
-fn table(text: &mut String, ledger: &Ledger) -> std::fmt::Result {
-    let counts: Vec<_> = ledger.counts().collect();
-    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0).max(9);
-    let server = longest(&mut counts.iter().map(|count| count.0.len()));
-    let command = longest(&mut counts.iter().map(|count| count.1.len()));
-    let namespace = longest(&mut counts.iter().map(|count| count.2.len()));
-    writeln!(
-        text,
-        "{:server$}  {:command$}  {:namespace$}  came  delivered  executed  from record  refused",
-        "server", "command", "namespace"
-    )?;
-    for (at, name, place, count) in counts {
-        writeln!(
-            text,
-            "{at:server$}  {name:command$}  {place:namespace$}  {:>4}  {:>9}  {:>8}  {:>11}  {:>7}",
-            count.attempts, count.deliveries, count.executions, count.from_record, count.errors
-        )?;
+/// Returns the table of commands.
+fn table(ledger: &Ledger) -> Table {
+    let titles = "server|command|namespace|>came|>delivered|>executed|>from record|>refused";
+    let mut table = Table::new(titles);
+    for (server, command, namespace, count) in ledger.counts() {
+        let names = [server, command, namespace].map(ToString::to_string);
+        let RequestCounts { attempts, deliveries, executions, from_record, errors, .. } = count;
+        let counts = [attempts, deliveries, executions, from_record, errors];
+        table.row(names.into_iter().chain(counts.map(|it| it.to_string())));
     }
-    Ok(())
+    table
 }

@@ -1,11 +1,11 @@
-//! What came out of the experiments, for people and for programs.
+//! Results of the experiments as text and as a JSON document.
 
 use std::{fmt, time::Duration};
 
 use serde_json::{Value, json};
 use simulation::{measure::Report, scenario::Scenario, table};
 
-/// All experiments, and what they began with.
+/// Results of all experiments.
 pub(super) struct Outcome {
     pub(super) base: Scenario,
     pub(super) reports: Vec<Report>,
@@ -13,7 +13,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// How long an experiment lasts, in virtual seconds.
+    /// Returns the duration of an experiment, in virtual seconds.
     fn lasting(&self) -> f64 {
         self.base.phases()[2] as f64 / 1e9
     }
@@ -32,10 +32,10 @@ impl Outcome {
     }
 }
 
-/// A table, and what it is about.
+/// The table, and a line about its parameters.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let attempts: u64 = self.reports.iter().map(|report| report.books.attempts).sum();
+        let attempts: u64 = self.reports.iter().map(|report| report.counts.attempts).sum();
         writeln!(f, "{}", table::table(&self.reports, &self.base))?;
         write!(
             f,

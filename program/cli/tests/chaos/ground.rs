@@ -1,15 +1,15 @@
-//! What the tests of `chaos` stand on: the program and what it says, a deployment, and a folder.
+//! Support for the tests of `chaos`: the program with its output, a deployment, and a temporary directory.
 
 use std::{
     fmt, fs,
     io::{BufRead, BufReader, Read},
-    path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Stdio},
 };
 
 use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::program::{signal, steadfast};
+use crate::program::{signal, steadfast, temp_dir};
 
 /// `steadfast chaos` with these arguments.
 pub(crate) fn chaos(arguments: &[&str]) -> Chaos {
@@ -28,13 +28,13 @@ impl Chaos {
         Running { process, notes, said: String::new() }
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub(crate) fn said(self) -> Said {
         self.start().said()
     }
 }
 
-/// One that has been started.
+/// A running program.
 pub(crate) struct Running {
     process: Child,
     notes: BufReader<ChildStderr>,
@@ -42,7 +42,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Waits until a note says so.
+    /// Waits for a note with this text.
     pub(crate) fn awaits(&mut self, text: &str) {
         loop {
             let before = self.said.len();
@@ -54,7 +54,7 @@ impl Running {
         }
     }
 
-    /// Waits until a note says that something is done.
+    /// Waits for a note that something is done.
     pub(crate) fn awaits_work(&mut self) {
         loop {
             let before = self.said.len();
@@ -69,7 +69,7 @@ impl Running {
         signal(&self.process, name);
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the program.
     pub(crate) fn said(mut self) -> Said {
         self.notes.read_to_string(&mut self.said).expect("text");
         let output = self.process.wait_with_output().expect("it ends");
@@ -78,7 +78,7 @@ impl Running {
     }
 }
 
-/// How it ended, and what it said.
+/// Exit status and output of a program.
 pub(crate) struct Said {
     pub(crate) status: Option<i32>,
     pub(crate) out: String,
@@ -86,7 +86,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Of `--json`: one document on one line.
+    /// Returns the document of `--json`, which is on one line.
     pub(crate) fn document(&self) -> Value {
         assert_eq!(self.out.lines().count(), 1, "{self}");
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self}"))
@@ -100,24 +100,19 @@ impl fmt::Display for Said {
     }
 }
 
-/// An empty folder for a test, which no other run of the tests has.
-pub(crate) struct Folder(PathBuf);
+/// A temporary directory.
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    pub(crate) fn new(name: &str) -> Self {
-        let name = format!("chaos-{}-{name}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // A process that had the same number may have left it.
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder");
-        Self(path)
+    pub(crate) fn new() -> Self {
+        Self(temp_dir())
     }
 
     pub(crate) fn path(&self, file: &str) -> String {
-        self.0.join(file).to_str().expect("text").to_owned()
+        self.0.path().join(file).to_str().expect("text").to_owned()
     }
 
-    /// The names of what is in it.
+    /// Returns the names of its files.
     pub(crate) fn files(&self) -> Vec<String> {
         let files = fs::read_dir(&self.0).expect("a folder");
         let name = |file: std::io::Result<fs::DirEntry>| {
@@ -126,11 +121,5 @@ impl Folder {
         let mut files: Vec<String> = files.map(name).collect();
         files.sort();
         files
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -117,6 +117,7 @@ fn fields(value: &Value, into: &mut Vec<String>) {
 
 #[test]
 fn nothing_is_lost_or_made_twice_on_real_servers() {
+    testbed::require!(V6_0);
     let said = chaos(&["--mongod", "--duration", "6s", "--rate", "100", "--json"]).said();
     assert_eq!(said.status, Some(0), "{said}");
     let document = said.document();
@@ -129,9 +130,7 @@ fn nothing_is_lost_or_made_twice_on_real_servers() {
 /// While mongos and members are killed, frozen and stepped down, chunks move between the shards.
 #[test]
 fn nothing_is_lost_or_made_twice_on_a_sharded_cluster_of_real_servers() {
-    if !testbed::require(testbed::Version::V8_2) {
-        return;
-    }
+    testbed::require!(V8_2);
     let load = ["--duration", "20s", "--rate", "100", "--json", "--quiet"];
     let said = chaos(&[&["--mongod", "--sharded"][..], &load].concat()).said();
     assert_eq!(said.status, Some(0), "{said}");
@@ -156,6 +155,9 @@ fn nothing_is_lost_or_made_twice_on_a_sharded_cluster_of_real_servers() {
 fn dropped_transactions_are_in_doubt_and_none_is_torn() {
     let load = ["--workload", "transactions", "--faults", "drops", "--tasks", "24"];
     for servers in ["--embedded", "--mongod"] {
+        if servers == "--mongod" {
+            testbed::require!(V6_0);
+        }
         let said = chaos(&[&[servers][..], &load, &SHORT].concat()).said();
         assert_eq!(said.status, Some(0), "{said}");
         let document = said.document();
@@ -224,7 +226,7 @@ fn people_get_the_verdict_first_and_then_the_figures() {
     let plain = said.out.replace("\x1b[32m", "").replace("\x1b[1m", "").replace("\x1b[0m", "");
     assert!(plain.starts_with("0 duplicated   0 lost   0 wrongly labelled   0 torn\n"), "{said}");
     for label in
-        ["servers ", "load ", "operations  ", "attempts ", "latency ", "failovers ", "once more "]
+        ["servers ", "load ", "operations  ", "attempts ", "latency ", "failovers ", "repeat "]
     {
         assert!(plain.lines().any(|line| line.starts_with(label)), "{label} is missing: {said}");
     }

@@ -1,4 +1,4 @@
-//! The report's file: written as a whole or not at all, and what goes wrong with it.
+//! File of the report: it is written completely or not at all, and errors are reported.
 
 use std::{fs, process::Command};
 
@@ -9,7 +9,7 @@ use crate::{
 
 const SHORT: [&str; 6] = ["--duration", "4s", "--faults", "cuts", "--report", ""];
 
-/// A short run with a report there.
+/// A short run with a report.
 fn short(path: &str) -> Chaos {
     let mut arguments = SHORT;
     arguments[5] = path;
@@ -17,8 +17,8 @@ fn short(path: &str) -> Chaos {
 }
 
 #[test]
-fn a_report_is_a_page_and_replaces_an_older_one() {
-    let folder = Folder::new("whole");
+fn report_is_a_page_and_replaces_an_older_one() {
+    let folder = Folder::new();
     let path = folder.path("chaos.html");
     fs::write(&path, "an older one").expect("it is written");
     let said = short(&path).said();
@@ -34,18 +34,18 @@ fn a_report_is_a_page_and_replaces_an_older_one() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_refused_before_the_run() {
-    let folder = Folder::new("refused");
+fn unusable_report_path_is_an_error_before_the_run() {
+    let folder = Folder::new();
     let file = folder.path("file");
     fs::write(&file, "").expect("it is written");
     for (path, why) in [
-        (folder.path("missing/chaos.html"), "the folder is not there"),
-        (folder.path(""), "names no file"),
-        (folder.path("."), "that is a folder"),
+        (folder.path("missing/chaos.html"), "the folder does not exist"),
+        (folder.path(""), "not the name of a file"),
+        (folder.path("."), "this is a folder"),
         (format!("{file}/chaos.html"), "Not a directory"),
-        (folder.path("new/"), "names no file"),
+        (folder.path("new/"), "not the name of a file"),
         (folder.path(&"x".repeat(300)), "too long"),
-        ("-".to_owned(), "it is written to a file"),
+        ("-".to_owned(), "write it to a file"),
     ] {
         let said = short(&path).said();
         assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{path}: {said}");
@@ -56,7 +56,7 @@ fn a_place_that_cannot_be_written_to_is_refused_before_the_run() {
 }
 
 #[test]
-fn if_the_disk_is_full_the_verdict_is_still_told() {
+fn verdict_is_printed_if_the_disk_is_full() {
     let said = short("/dev/full").said();
     assert_eq!(said.status, Some(1), "{said}");
     assert!(
@@ -70,11 +70,11 @@ fn if_the_disk_is_full_the_verdict_is_still_told() {
 }
 
 #[test]
-fn if_writing_fails_midway_the_older_report_is_still_there_and_nothing_else() {
-    let folder = Folder::new("midway");
+fn failed_write_leaves_the_older_report_only() {
+    let folder = Folder::new();
     let path = folder.path("chaos.html");
     fs::write(&path, "an older one").expect("it is written");
-    // A shell that lets no file grow beyond a few blocks, of which a signal tells that ends who does not expect it.
+    // A shell limits the file size to a few blocks; a write beyond it raises SIGXFSZ, which ends a process by default.
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 4; exec \"$@\"", "sh"]);
     limited.arg(steadfast(&[]).get_program()).arg("chaos").arg("--json");
@@ -86,7 +86,7 @@ fn if_writing_fails_midway_the_older_report_is_still_there_and_nothing_else() {
     assert_eq!(said.document()["report"], serde_json::Value::Null);
     assert_eq!(said.document()["verdict"]["clean"], true);
     assert!(said.notes.contains("the report could not be written to "), "{said}");
-    assert!(said.notes.contains("the file that was there before is as it was"), "{said}");
+    assert!(said.notes.contains("the existing file is unchanged"), "{said}");
     assert_eq!(fs::read_to_string(&path).expect("text"), "an older one");
     assert_eq!(folder.files(), ["chaos.html"]);
 }

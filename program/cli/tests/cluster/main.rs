@@ -31,9 +31,7 @@ struct Turn {
 fn turn() -> Option<Turn> {
     static DATACENTERS: OnceLock<Arc<Datacenters>> = OnceLock::new();
     static TURNS: Mutex<()> = Mutex::new(());
-    if !testbed::require(testbed::Version::V8_2) {
-        return None;
-    }
+    testbed::found_or_skip(testbed::servers(testbed::Version::V8_2))?;
     // A test that failed has said so itself.
     let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let start = || Arc::new(Datacenters::start().expect("a cluster"));

@@ -1,4 +1,4 @@
-//! What all commands of `steadfast` have in common: help, colours, documents, exit status, the end of a pipe.
+//! Rules of all commands of `steadfast`: help, colours, JSON, exit status, broken pipes.
 #![allow(missing_docs)]
 
 mod completions;
@@ -13,12 +13,12 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use program::{Program, steadfast};
+use program::{Program, steadfast, temp_dir};
 use serde_json::Value;
 use steadfast_embedded::Deployment;
 use testbed::skip;
 
-/// Nobody listens there.
+/// A port without a listener.
 const NOWHERE: &str = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100";
 
 pub(crate) fn said(output: &Output) -> (Option<i32>, String, String) {
@@ -38,21 +38,21 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn the_help_shows_what_commands_are_for() {
+fn help_lists_commands_by_purpose() {
     let (status, help, _) = run(&["--help"]);
     assert_eq!(status, Some(0));
     for group in ["See it:", "Prove it:", "Use it:", "Test with it:", "Exit status: 0"] {
         assert!(help.contains(group), "{group} in {help}");
     }
     assert_eq!(commands().len(), 12, "{help}");
-    // Without a command there is nothing to do: that is a mistake.
+    // A missing command is a wrong argument.
     let (status, out, notes) = run(&[]);
     assert_eq!((status, out.as_str()), (Some(2), ""));
     assert!(notes.contains("See it:"), "{notes}");
 }
 
 #[test]
-fn every_command_has_help_of_its_own() {
+fn every_command_has_help() {
     for command in commands() {
         let (status, short, _) = run(&[&command, "-h"]);
         let (_, long, _) = run(&[&command, "--help"]);
@@ -64,13 +64,13 @@ fn every_command_has_help_of_its_own() {
 }
 
 #[test]
-fn the_version_is_said() {
+fn version_is_printed() {
     let (status, out, _) = run(&["--version"]);
     assert_eq!((status, out), (Some(0), format!("steadfast {}\n", env!("CARGO_PKG_VERSION"))));
 }
 
 #[test]
-fn a_typing_error_is_met_with_a_proposal() {
+fn misspelled_command_gets_a_suggestion() {
     let (status, _, notes) = run(&["swep"]);
     assert_eq!(status, Some(2));
     assert!(notes.contains("a similar subcommand exists: 'sweep'"), "{notes}");
@@ -80,7 +80,7 @@ fn a_typing_error_is_met_with_a_proposal() {
 }
 
 #[test]
-fn the_guide_is_what_the_program_says() {
+fn guide_matches_the_manual_of_the_program() {
     let (status, manual, _) = run(&["manual"]);
     assert_eq!(status, Some(0));
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -103,7 +103,7 @@ fn the_guide_is_what_the_program_says() {
 }
 
 #[test]
-fn colours_are_there_when_they_are_asked_for_and_else_not() {
+fn color_option_enables_and_disables_colours() {
     let sweep = ["sweep", "--uri", NOWHERE, "--collection", "shop.days"];
     let line =
         |before: &[&'static str], after: &[&'static str]| [before, &sweep[..], after].concat();
@@ -113,7 +113,7 @@ fn colours_are_there_when_they_are_asked_for_and_else_not() {
         (line(&["--color=always"], &[]), true),
         (line(&["--color=always"], &["--color=never"]), false),
         (line(&[], &["--color", "never"]), false),
-        // The help, and what is wrong with arguments, is clap's.
+        // Help and messages about arguments are printed by clap.
         (vec!["--help"], false),
         (vec!["--help", "--color", "always"], true),
         (vec!["--color=always", "sweep", "--help"], true),
@@ -127,13 +127,12 @@ fn colours_are_there_when_they_are_asked_for_and_else_not() {
         for no_color in ["", "1"] {
             let output = steadfast(&line).env("NO_COLOR", no_color).output().unwrap();
             let (_, out, notes) = said(&output);
-            // Who asks for colours gets them.
             assert_eq!((out + &notes).contains('\x1b'), is_painted, "{line:?}");
         }
     }
 }
 
-/// What is written to a terminal. `None` if there is no `script` to make one.
+/// Returns the output on a terminal, or `None` without `script`, which provides one.
 fn on_a_terminal(line: &str, variables: &[(&str, &str)]) -> Option<String> {
     let mut command = Command::new("script");
     command.args(["-qec", line, "/dev/null"]).env_remove("NO_COLOR").env("TERM", "xterm");
@@ -143,7 +142,7 @@ fn on_a_terminal(line: &str, variables: &[(&str, &str)]) -> Option<String> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn on_a_terminal_there_are_colours_unless_somebody_does_not_want_them() {
+fn terminal_has_colours_unless_they_are_disabled() {
     let program = env!("CARGO_BIN_EXE_steadfast");
     let line = format!("{program} sweep --uri '{NOWHERE}' --collection shop.days");
     let Some(painted) = on_a_terminal(&line, &[]) else {
@@ -162,10 +161,11 @@ fn on_a_terminal_there_are_colours_unless_somebody_does_not_want_them() {
     }
 }
 
-/// With `--json`, standard output has a document that says what went wrong; unless the arguments are wrong.
+/// With `--json`, standard output has a document with the error, unless the arguments are wrong.
 #[test]
-fn programs_are_told_what_went_wrong() {
-    let layout = std::env::temp_dir().join(format!("steadfast-family-{}.toml", std::process::id()));
+fn json_document_has_the_error() {
+    let folder = temp_dir();
+    let layout = folder.path().join("layout.toml");
     let text =
         "collection = \"a.b\"\nshard_key = [\"dc\", \"user\"]\n[datacenters]\nalfa = [\"s0\"]\n";
     fs::write(&layout, text).unwrap();
@@ -192,11 +192,10 @@ fn programs_are_told_what_went_wrong() {
         let (status, out, _) = run(&[line, &["--json", "--no-such-thing"]].concat());
         assert_eq!((status, out.as_str()), (Some(2), ""), "{line:?}");
     }
-    fs::remove_file(layout).unwrap();
 }
 
 #[test]
-fn whoever_has_read_enough_is_not_troubled() {
+fn broken_pipe_is_not_an_error() {
     let server = Deployment::standalone().in_thread().start();
     let uri = server.uri();
     let lines: [&[&str]; 4] = [
@@ -217,7 +216,7 @@ fn whoever_has_read_enough_is_not_troubled() {
         drop(out);
         let (status, _, notes) = said(&program.wait_with_output().expect("it ends"));
         assert!(status.is_some_and(|status| status < 2), "{line:?}: {status:?}");
-        // On a busy machine it takes time to find the server, and that is said.
+        // On a busy machine, there may be a note that server selection takes time.
         let expected = ["until Ctrl-C", "problem", "connecting to ", "looking for the servers of "];
         let is_expected = |note: &str| expected.iter().any(|it| note.contains(it));
         assert!(notes.lines().all(is_expected), "{line:?}: {notes}");
@@ -226,7 +225,7 @@ fn whoever_has_read_enough_is_not_troubled() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_result_that_cannot_be_written_is_a_failure() {
+fn unwritable_result_is_an_error() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = steadfast(&["manual"]).stdout(full).output().unwrap();
     let (status, _, notes) = said(&output);
@@ -237,9 +236,9 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     );
 }
 
-/// What stands in for a deployment, or before one, says where it is: in words or in a document.
+/// `pipe` and `serve` print their connection string, as text or JSON.
 #[test]
-fn programs_are_told_where_to_connect_to() {
+fn connection_string_is_printed() {
     let served = Program::start(&["serve", "--standalone", "--quiet"]);
     let mut pipe = steadfast(&["pipe", "--upstream", served.uri(), "--json", "--show", "--quiet"])
         .stdout(Stdio::piped())

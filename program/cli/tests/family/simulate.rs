@@ -1,55 +1,32 @@
-//! `steadfast simulate` as its users meet it.
+//! Tests of `steadfast simulate`.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::{
-    program::{signal, steadfast},
+    program::{signal, steadfast, temp_dir},
     run, said,
 };
 
-/// As little as can be simulated in a moment.
+/// A simulation that takes a moment.
 const SMALL: [&str; 5] = ["simulate", "--clients", "20", "--duration", "3s"];
 
 fn small(more: &[&str]) -> (Option<i32>, String, String) {
     run(&[&SMALL[..], more].concat())
 }
 
-/// A folder that is gone with this value.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("steadfast-{name}-{}", std::process::id()));
-        // A process that had the same number may have left it.
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-
-    fn count(&self) -> usize {
-        fs::read_dir(&self.0).unwrap().count()
-    }
+fn file(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn count(folder: &TempDir) -> usize {
+    fs::read_dir(folder).unwrap().count()
 }
 
 #[test]
-fn the_same_seed_gives_the_same_table_and_another_another() {
+fn same_seed_repeats_the_table() {
     let table = |seed: &str| {
         let (status, out, notes) = small(&["--seed", seed]);
         assert_eq!((status, notes.as_str()), (Some(0), ""));
@@ -63,9 +40,9 @@ fn the_same_seed_gives_the_same_table_and_another_another() {
 }
 
 #[test]
-fn programs_get_all_numbers_and_people_a_picture() {
-    let folder = Folder::new("simulate");
-    let picture = folder.file("curves.svg");
+fn json_has_all_figures_and_svg_a_chart() {
+    let folder = temp_dir();
+    let picture = file(&folder, "curves.svg");
     let (status, out, notes) = small(&["--json", "--svg", &picture]);
     assert_eq!((status, notes.as_str()), (Some(0), ""));
     let document: Value = serde_json::from_str(&out).unwrap();
@@ -76,26 +53,27 @@ fn programs_get_all_numbers_and_people_a_picture() {
     assert!(experiments.iter().all(|it| it["goodputShare"].is_f64()), "{out}");
     let svg = fs::read_to_string(picture).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-    assert_eq!(folder.count(), 1, "and no draft of it");
+    assert_eq!(count(&folder), 1, "without a draft");
 }
 
 #[test]
-fn where_no_picture_can_be_is_said_before_the_work() {
-    let folder = Folder::new("no-picture");
-    for (file, part) in
-        [(folder.file("a/b.svg"), "the folder is not there"), (folder.file(""), "names no file")]
-    {
-        // It would take minutes.
+fn unusable_svg_path_is_an_error_before_the_work() {
+    let folder = temp_dir();
+    for (file, part) in [
+        (file(&folder, "a/b.svg"), "the folder does not exist"),
+        (file(&folder, ""), "not the name of a file"),
+    ] {
+        // The simulation would take minutes.
         let (status, out, notes) = run(&["simulate", "--clients", "1000000", "--svg", &file]);
         assert_eq!((status, out.as_str()), (Some(2), ""), "{notes}");
         assert!(notes.contains("simulate: --svg ") && notes.contains(part), "{notes}");
     }
-    assert_eq!(folder.count(), 0);
+    assert_eq!(count(&folder), 0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_with_the_result() {
+fn full_disk_is_reported_with_the_result() {
     let (status, out, notes) = small(&["--json", "--svg", "/dev/full"]);
     assert_eq!(status, Some(1));
     assert!(notes.contains("steadfast simulate: /dev/full: No space left"), "{notes}");
@@ -105,15 +83,15 @@ fn a_full_disk_is_told_with_the_result() {
 }
 
 #[test]
-fn it_can_be_interrupted_and_leaves_nothing_behind() {
-    let folder = Folder::new("interrupted");
-    let picture = folder.file("curves.svg");
+fn interrupted_simulation_leaves_no_file() {
+    let folder = temp_dir();
+    let picture = file(&folder, "curves.svg");
     let mut program = steadfast(&["simulate", "--clients", "1000000", "--svg", &picture])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program is built");
-    until_it_takes_signals(program.id());
+    until_it_handles_signals(program.id());
     assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");
     signal(&program, "-INT");
     let (status, out, notes) = said(&program.wait_with_output().expect("it ends"));
@@ -123,15 +101,15 @@ fn it_can_be_interrupted_and_leaves_nothing_behind() {
         "{notes}"
     );
     assert!(!Path::new(&picture).exists());
-    assert_eq!(folder.count(), 0);
+    assert_eq!(count(&folder), 0);
 }
 
-/// Before a process has asked for a signal, that would just end it.
-fn until_it_takes_signals(process: u32) {
+/// Waits until a process handles SIGINT, which would end it before.
+fn until_it_handles_signals(process: u32) {
     const INTERRUPT: u64 = 1 << 1;
     let path = format!("/proc/{process}/status");
     if !Path::new("/proc/self/status").exists() {
-        // Where this cannot be seen, it has a second.
+        // Other systems do not show the handled signals: wait a second.
         return std::thread::sleep(Duration::from_secs(1));
     }
     loop {
@@ -146,13 +124,13 @@ fn until_it_takes_signals(process: u32) {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_refused() {
+fn invalid_parameters_are_wrong_arguments() {
     for (arguments, part) in [
         (&["--clients", "0"][..], "1.."),
         (&["--share=-1"], "a number above zero"),
         (&["--share", "none"], "a number above zero"),
         (&["--shed-cost", "0"], "a number above zero"),
-        (&["--duration", "0"], "--duration: it needs some time"),
+        (&["--duration", "0"], "--duration: must be longer than 0"),
         (&["--quick", "--clients", "5"], "cannot be used with"),
     ] {
         let (status, out, notes) = run(&[&["simulate"], arguments].concat());

@@ -45,12 +45,14 @@ fn of_what_was_ingested_before_only_what_is_missing_is_sent() {
 
 #[test]
 fn of_what_was_ingested_before_only_what_is_missing_is_sent_to_real_servers() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(1, Options::new()).expect("a server");
     only_what_is_missing_is_sent(&Target::at(set.uri(), None));
 }
 
 #[test]
 fn only_its_own_id_makes_a_record_one_that_is_there() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(1, Options::new()).expect("a server");
     for target in [Target::embedded(), Target::at(set.uri(), None)] {
         let unique = doc! { "key": { "u": 1 }, "name": "u_1", "unique": true, "sparse": true };

@@ -1,12 +1,11 @@
-//! What the tests of `ingest` stand on: a collection to write to, files, and the program with its output.
+//! Support for the tests of `ingest`: a collection, files, and the program with its output.
 
 use std::{
     fs,
     io::Write,
     ops::{Deref, Range},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Output, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -16,10 +15,11 @@ use steadfast::{
     bson::{Document, doc},
 };
 use steadfast_embedded::Deployment;
+use tempfile::TempDir;
 
-use crate::program::{Program, steadfast};
+use crate::program::{Program, steadfast, temp_dir};
 
-/// A collection to ingest into, and a thread for what is asked of it.
+/// A collection to ingest into, with a runtime for queries.
 pub(crate) struct Target {
     pub(crate) uri: String,
     runtime: tokio::runtime::Runtime,
@@ -41,7 +41,7 @@ impl Target {
         Self { uri, runtime, lines, deployment }
     }
 
-    /// What one shard of the cluster has, behind the routers' back.
+    /// Returns the documents of a shard, without a mongos.
     pub(crate) fn of_shard(&self, name: &str) -> Vec<Document> {
         let shard = self.deployment.as_ref().expect("it is embedded").shard(name);
         let primary = self.runtime.block_on(shard.wait_for_primary());
@@ -50,7 +50,7 @@ impl Target {
         Self::at(uri, None).documents()
     }
 
-    /// No member of a shard is there any more.
+    /// Stops all members of a shard.
     pub(crate) fn kill_shard(&self, name: &str) {
         let shard = self.deployment.as_ref().expect("it is embedded").shard(name);
         (0..shard.members().len()).for_each(|member| shard.faults().kill(member));
@@ -65,7 +65,7 @@ impl Target {
         self.runtime.block_on(app.run_command(command).into_future()).expect("it is done");
     }
 
-    /// All documents, in the order of their `_id`s.
+    /// Returns all documents, in order of `_id`.
     pub(crate) fn documents(&self) -> Vec<Document> {
         self.runtime.block_on(async {
             let mut found =
@@ -79,32 +79,18 @@ impl Target {
     }
 }
 
-/// A new folder for the files of a test. It is gone with this value.
-pub(crate) struct Folder(PathBuf);
+/// A temporary directory.
+pub(crate) struct Folder(TempDir);
 
 pub(crate) fn folder() -> Folder {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("ingest-{}-{number}", std::process::id());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // A process that had the same number may have left it, and a checkpoint in it.
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder");
-    Folder(folder)
+    Folder(temp_dir())
 }
 
 impl Deref for Folder {
     type Target = Path;
 
     fn deref(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nothing depends on it.
-        let _ = fs::remove_dir_all(&self.0);
+        self.0.path()
     }
 }
 
@@ -130,7 +116,7 @@ pub(crate) fn fed(uri: &str, more: &[&str], input: &str) -> Output {
         .spawn()
         .expect("the program is built");
     let mut stdin = program.stdin.take().expect("it is piped");
-    // It may have ended already.
+    // The process may have ended already.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     program.wait_with_output().expect("it ends")
@@ -173,18 +159,18 @@ pub(crate) fn assert_exact(target: &Target) {
     assert!(documents == expected, "what is there is what was in the file");
 }
 
-/// A pipe before the servers, with rules.
+/// A `steadfast pipe` with rules in front of the servers.
 pub(crate) fn pipe(folder: &Path, upstream: &str, rules: &str) -> Program {
     let rules = file(folder, "rules.toml", rules);
     Program::start(&["pipe", "--upstream", upstream, "--rules", &rules])
 }
 
-/// Waits until so many documents are there, while the program runs.
+/// Waits until the collection has a number of documents, while the program runs.
 pub(crate) fn until(target: &Target, program: &mut Child, count: u64) {
     until_it_is(program, || target.count() >= count);
 }
 
-/// Waits until something is so, while the program runs.
+/// Waits for a condition, while the program runs.
 pub(crate) fn until_it_is(program: &mut Child, is_so: impl Fn() -> bool) {
     let limit = Instant::now() + Duration::from_secs(300);
     while !is_so() {

@@ -113,6 +113,7 @@ fn a_stream_goes_on_at_the_checkpoint() {
 }
 #[test]
 fn what_cannot_be_written_is_put_aside() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     for target in [Target::embedded(), Target::at(server.uri(), None)] {
         target.command(doc! { "create": "lines", "validator": { "n": { "$gte": 0 } } });

@@ -65,6 +65,7 @@ fn killed_three_times_it_adds_each_record_once_without_a_checkpoint() {
 
 #[test]
 fn killed_three_times_it_adds_each_record_once_to_a_real_server() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     for has_checkpoint in [true, false] {
         let target = Target::at(server.uri(), None);
@@ -75,6 +76,7 @@ fn killed_three_times_it_adds_each_record_once_to_a_real_server() {
 
 #[test]
 fn lost_replies_and_cut_requests_add_nothing_twice() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     let target = Target::at(server.uri(), None);
     let folder = folder();
@@ -92,6 +94,7 @@ fn lost_replies_and_cut_requests_add_nothing_twice() {
 
 #[test]
 fn a_server_that_is_gone_for_a_while_is_waited_for() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     let target = Target::at(server.uri(), None);
     let stream = ["--format", "ndjson", "--source", "s", "--patience", "10m", "-"];

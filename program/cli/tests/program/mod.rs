@@ -5,7 +5,15 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-/// A running `steadfast pipe` or `steadfast serve`; it is killed with this value if it was not ended before.
+use tempfile::TempDir;
+
+/// Returns a new directory, which is deleted when it is dropped.
+#[allow(dead_code, reason = "not every test needs a directory")]
+pub(crate) fn temp_dir() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory for the test")
+}
+
+/// A running `steadfast pipe` or `steadfast serve`, which is killed when it is dropped.
 pub(crate) struct Program {
     process: Child,
     out: BufReader<ChildStdout>,
@@ -13,7 +21,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts `steadfast` with these arguments, and returns when it has said where it is.
+    /// Starts `steadfast` and waits for its connection string.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut process = steadfast(arguments)
             .stdout(Stdio::piped())
@@ -24,7 +32,7 @@ impl Program {
         let mut uri = String::new();
         out.read_line(&mut uri).expect("a first line");
         if !uri.starts_with("mongodb://") {
-            // It has failed, and says why.
+            // The program has failed.
             let ended = process.wait_with_output().expect("it ends");
             let why = String::from_utf8_lossy(&ended.stderr);
             panic!("{arguments:?}: {uri}{}, {why}", ended.status);
@@ -36,7 +44,7 @@ impl Program {
         &self.uri
     }
 
-    /// Asks it to end as a service manager would; what it says last, on both outputs.
+    /// Ends the program like a service manager, and returns the rest of its output.
     pub(crate) fn end(mut self) -> String {
         signal(&self.process, "-TERM");
         let mut said = String::new();
@@ -58,13 +66,13 @@ pub(crate) fn signal(process: &Child, name: &str) {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The program with these arguments.
+/// Returns the program with arguments.
 pub(crate) fn steadfast(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
     command.args(arguments);

@@ -192,7 +192,7 @@ async fn put_load<A: Application>(cell: &Cell<'_>) -> Result<Row> {
     if let Some(unexpected) = tally.unexpected {
         return Err(format!("{}: {unexpected}", strategy.name()).into());
     }
-    let millis = |share| tally.latencies.quantile(share).as_secs_f64() * 1e3;
+    let millis = |per_mille| tally.latencies.quantile(per_mille).as_secs_f64() * 1e3;
     let seconds = load.duration.as_secs_f64();
     Ok(Row {
         load: cell.load,
@@ -202,8 +202,8 @@ async fn put_load<A: Application>(cell: &Cell<'_>) -> Result<Row> {
         attempts_per_operation: attempts as f64 / tally.begun as f64,
         late_attempts_per_operation: late.attempts() as f64 / tally.begun_late as f64,
         failed_share: tally.failed as f64 / tally.begun as f64,
-        p50_ms: millis(0.5),
-        p99_ms: millis(0.99),
+        p50_ms: millis(500),
+        p99_ms: millis(990),
         micros_per_success: time * 1e6 / tally.succeeded as f64,
         simulated: cell.simulated(),
     })

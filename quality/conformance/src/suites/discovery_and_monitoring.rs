@@ -10,8 +10,8 @@ use steadfast_core::{
     description::{ServerDescription, ServerType, TopologyDescription, TopologyVersion},
     hello::HelloReply,
     sdam::{
-        ApplicationError, CheckFailure, CheckFailureKind, Checked, CommandFailure, ConnectionPhase,
-        Effect, ErrorCause, Input, Topology, TopologySettings,
+        ApplicationError, ApplicationErrorKind, CheckFailure, CheckFailureKind, CheckSuccess,
+        CommandFailure, ConnectionPhase, Topology, TopologyEffect, TopologyInput, TopologySettings,
     },
 };
 
@@ -47,7 +47,7 @@ fn check(test: &Document) -> Result<(), String> {
 /// A topology that is fed from a test's phases.
 pub(super) struct Script {
     topology: Topology,
-    effects: Vec<Effect>,
+    effects: Vec<TopologyEffect>,
 }
 
 impl Script {
@@ -65,23 +65,23 @@ impl Script {
                 return Err("a response is no pair of address and reply".to_owned());
             };
             let outcome = checked(reply)?;
-            self.apply(Input::Heartbeat { address: parse(address)?, outcome });
+            self.apply(TopologyInput::Heartbeat { address: parse(address)?, outcome });
         }
         for error in documents(phase, "applicationErrors") {
             let address = parse(text(error, "address"))?;
             if let Some(error) = self.application_error(&address, error)? {
-                self.apply(Input::OperationError { address, error });
+                self.apply(TopologyInput::OperationError { address, error });
             }
         }
         Ok(())
     }
 
     /// The effects since the last time.
-    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
+    pub(super) fn take_effects(&mut self) -> Vec<TopologyEffect> {
         std::mem::take(&mut self.effects)
     }
 
-    fn apply(&mut self, input: Input) {
+    fn apply(&mut self, input: TopologyInput) {
         self.effects.extend(self.topology.apply(input, Instant::now()));
     }
 
@@ -92,10 +92,10 @@ impl Script {
         error: &Document,
     ) -> Result<Option<ApplicationError>, String> {
         let cause = match text(error, "type") {
-            "network" => ErrorCause::Network,
-            "timeout" => ErrorCause::NetworkTimeout,
+            "network" => ApplicationErrorKind::Network,
+            "timeout" => ApplicationErrorKind::NetworkTimeout,
             "command" => match command_failure(error) {
-                Some(failure) => ErrorCause::Command(failure),
+                Some(failure) => ApplicationErrorKind::Command(failure),
                 None => return Ok(None),
             },
             other => return Err(format!("unknown type of error {other}")),
@@ -107,7 +107,10 @@ impl Script {
         };
         // A pool labels what may be the work of a connection rate limiter.
         let overloaded = phase == ConnectionPhase::Connecting
-            && matches!(cause, ErrorCause::Network | ErrorCause::NetworkTimeout);
+            && matches!(
+                cause,
+                ApplicationErrorKind::Network | ApplicationErrorKind::NetworkTimeout
+            );
         let current = self.topology.generation(address, None).unwrap_or(0);
         let generation = match error.get("generation") {
             None => current,
@@ -197,14 +200,14 @@ impl Script {
 }
 
 /// An empty reply stands for a network error.
-fn checked(reply: &Document) -> Result<Result<Checked, CheckFailure>, String> {
+fn checked(reply: &Document) -> Result<Result<CheckSuccess, CheckFailure>, String> {
     if reply.is_empty() {
         let message = "the connection broke".to_owned();
         return Ok(Err(CheckFailure { kind: CheckFailureKind::Network, message }));
     }
     let raw = RawDocumentBuf::try_from(reply).map_err(|error| error.to_string())?;
     let reply = HelloReply::parse(&raw).map_err(|error| error.to_string())?;
-    Ok(Ok(Checked { reply, round_trip: Some(Duration::from_millis(1)) }))
+    Ok(Ok(CheckSuccess { reply, round_trip: Some(Duration::from_millis(1)) }))
 }
 
 /// The error in a reply, be it of the command or of its write concern.

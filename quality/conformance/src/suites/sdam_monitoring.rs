@@ -5,7 +5,7 @@ use steadfast_core::{
     address::ServerAddress,
     description::{ServerDescription, TopologyDescription},
     event::sdam::SdamEvent,
-    sdam::Effect,
+    sdam::TopologyEffect,
 };
 
 use super::discovery_and_monitoring::{Script, documents, text};
@@ -72,8 +72,8 @@ fn matches(actual: &Bson, expected: &Bson) -> Result<(), String> {
 }
 
 /// The event in the words of the specification's tests.
-fn event(effect: Effect) -> Option<Document> {
-    let Effect::Emit(event) = effect else { return None };
+fn event(effect: TopologyEffect) -> Option<Document> {
+    let TopologyEffect::Emit(event) = effect else { return None };
     Some(match event {
         SdamEvent::TopologyOpening(_) => doc! {"topology_opening_event": {}},
         SdamEvent::TopologyClosed(_) => doc! {"topology_closed_event": {}},

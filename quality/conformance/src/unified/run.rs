@@ -209,7 +209,7 @@ mod tests {
             "tests": [{ "description": "a test", "operations": [] }],
         };
         let file = TestFile::parse(file).unwrap();
-        let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
+        let spec = SpecDir::open(testbed::require!(testbed::spec_tests())).unwrap();
         let cluster_time = |target| {
             let context = Context::new(spec.clone(), target);
             let Ok(deployment) = Deployment::for_test(&context, &file, None) else { panic!() };

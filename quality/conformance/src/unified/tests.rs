@@ -67,6 +67,8 @@ fn events(names: &[&str], ignore_extra: bool) -> Bson {
 
 #[test]
 fn events_must_be_those_expected_and_no_others() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     assert_eq!(find_and("expectEvents", events(&["find"], false)), CaseResult::Pass);
     assert_fails(find_and("expectEvents", events(&["insert"], false)), "commandName");
     assert_fails(find_and("expectEvents", events(&["find", "find"], false)), "expected 2 events");
@@ -76,6 +78,8 @@ fn events_must_be_those_expected_and_no_others() {
 
 #[test]
 fn log_messages_must_be_those_expected_and_no_others() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let logs = |texts: &[&str], level: &str| {
         let message = |text: &&str| {
             doc! { "level": level, "component": "command", "data": { "message": *text } }
@@ -94,6 +98,8 @@ fn log_messages_must_be_those_expected_and_no_others() {
 
 #[test]
 fn collections_must_hold_what_is_expected() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let outcome = |documents: Vec<Document>| {
         let data = doc! { "databaseName": "runner", "collectionName": "c", "documents": documents };
         Bson::Array(vec![data.into()])
@@ -107,6 +113,8 @@ fn collections_must_hold_what_is_expected() {
 
 #[test]
 fn results_and_errors_must_be_those_expected() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let insert = |expected: Document| {
         let mut insert = doc! { "name": "insertOne", "object": "coll", "arguments": { "document": { "_id": 1 } } };
         insert.extend(expected);
@@ -134,6 +142,8 @@ fn results_and_errors_must_be_those_expected() {
 
 #[test]
 fn what_the_driver_lacks_is_skipped_and_what_nobody_knows_fails() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let count = doc! { "name": "count", "object": "coll", "arguments": {} };
     let lacking = "needs the deprecated count, which the driver leaves out";
     assert_eq!(operate(count), CaseResult::Skip(lacking.to_owned()));
@@ -146,6 +156,8 @@ fn what_the_driver_lacks_is_skipped_and_what_nobody_knows_fails() {
 
 #[test]
 fn a_test_that_fails_leaves_no_fail_point_behind() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let fail_point = doc! {
         "name": "failPoint",
         "object": "testRunner",
@@ -163,6 +175,8 @@ fn a_test_that_fails_leaves_no_fail_point_behind() {
 
 #[test]
 fn an_operation_that_fails_on_a_thread_fails_the_test() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let on_thread = |operation: Document| {
         run(doc! { "operations": [
             { "name": "createEntities", "object": "testRunner",
@@ -181,6 +195,8 @@ fn an_operation_that_fails_on_a_thread_fails_the_test() {
 
 #[test]
 fn an_error_without_a_partial_result_has_none() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let fail_point = doc! {
         "name": "failPoint",
         "object": "testRunner",
@@ -207,6 +223,8 @@ fn an_error_without_a_partial_result_has_none() {
 
 #[test]
 fn errors_of_single_writes_are_no_top_level_errors_of_a_client_bulk_write() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let failing = |error: Document| {
         let insert = doc! { "namespace": "runner.c", "document": { "_id": 1 } };
         let write = doc! {
@@ -225,6 +243,8 @@ fn errors_of_single_writes_are_no_top_level_errors_of_a_client_bulk_write() {
 
 #[test]
 fn an_event_is_waited_for_ten_seconds() {
+    testbed::require!(testbed::shared::servers());
+    testbed::require!(testbed::spec_tests());
     let never = doc! {
         "name": "waitForEvent",
         "object": "testRunner",

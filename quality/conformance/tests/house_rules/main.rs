@@ -1,12 +1,12 @@
-//! The rules of the house that no compiler checks: which crate may know which, what `wire` and
-//! `core` may not touch, how files look, and what published crates need.
+//! Rules of the repository that neither the compiler nor clippy checks: dependencies between crates, the form of files,
+//! the tests that documents name, and the requirements of published crates.
 #![allow(missing_docs)]
 
 mod dependencies;
 mod layout;
 mod publishing;
-mod purity;
 mod requirements;
+mod words;
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! The token bucket by itself: nothing is lost, nothing comes from nowhere.
+//! The token bucket alone: tokens are neither lost nor created.
 
 use std::{panic, thread};
 
@@ -6,28 +6,28 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 
-fn budget(tokens: u32) -> Arc<Budget> {
-    Arc::new(Budget::with_capacity(tokens))
+fn budget(tokens: u32) -> Arc<RetryBudget> {
+    Arc::new(RetryBudget::with_capacity(tokens))
 }
 
-fn spend(budget: &Arc<Budget>, tokens: usize) {
+fn spend(budget: &Arc<RetryBudget>, tokens: usize) {
     for _ in 0..tokens {
         budget.withdraw().expect("there are enough").spend();
     }
 }
 
 #[test]
-fn a_client_begins_with_a_thousand_tokens() {
-    let budget = Arc::new(Budget::default());
+fn budget_starts_with_1000_tokens() {
+    let budget = Arc::new(RetryBudget::default());
     assert_eq!(budget.tokens_left(), 1000.0);
     spend(&budget, 1000);
     assert_eq!(budget.tokens_left(), 0.0);
     assert!(budget.withdraw().is_none());
-    assert_eq!((budget.withdrawn(), budget.refused()), (1000, 1));
+    assert_eq!((budget.withdrawn(), budget.denied()), (1000, 1));
 }
 
 #[test]
-fn a_million_tenths_are_exactly_a_hundred_thousand() {
+fn deposits_are_counted_without_rounding() {
     let budget = budget(200_000);
     spend(&budget, 150_000);
     for _ in 0..1_000_000 {
@@ -37,7 +37,7 @@ fn a_million_tenths_are_exactly_a_hundred_thousand() {
 }
 
 #[test]
-fn ten_successes_pay_for_a_retry_and_nine_do_not() {
+fn ten_successes_allow_one_retry() {
     let budget = budget(1);
     spend(&budget, 1);
     for _ in 0..9 {
@@ -49,7 +49,7 @@ fn ten_successes_pay_for_a_retry_and_nine_do_not() {
 }
 
 #[test]
-fn a_full_bucket_stays_as_it_is() {
+fn budget_never_exceeds_its_capacity() {
     let budget = budget(3);
     let token = budget.withdraw().unwrap();
     for _ in 0..5 {
@@ -64,7 +64,7 @@ fn a_full_bucket_stays_as_it_is() {
 
 /// pitfall 37.
 #[test]
-fn a_token_survives_what_it_was_taken_for() {
+fn dropped_token_is_returned_even_after_a_panic() {
     let budget = budget(5);
     drop(budget.withdraw().unwrap());
     assert_eq!(budget.tokens_left(), 5.0);
@@ -79,7 +79,7 @@ fn a_token_survives_what_it_was_taken_for() {
 }
 
 #[test]
-fn many_threads_lose_nothing_and_overdraw_nothing() {
+fn concurrent_withdrawals_neither_lose_nor_overdraw_tokens() {
     const THREADS: usize = 64;
     const ROUNDS: usize = 2_000;
     let budget = budget(40);
@@ -100,12 +100,12 @@ fn many_threads_lose_nothing_and_overdraw_nothing() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!(budget.tokens_left(), 40.0 - spent as f64, "{spent} were spent");
-    let asked = (THREADS * ROUNDS) as u64;
-    assert_eq!(budget.withdrawn() + budget.refused(), asked);
+    let attempts = (THREADS * ROUNDS) as u64;
+    assert_eq!(budget.withdrawn() + budget.denied(), attempts);
 }
 
 #[test]
-fn deposits_of_many_threads_add_up() {
+fn concurrent_deposits_add_up() {
     let budget = budget(200_000);
     spend(&budget, 200_000);
     thread::scope(|scope| {
@@ -117,7 +117,7 @@ fn deposits_of_many_threads_add_up() {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum BudgetStep {
     Withdraw,
     Spend,
     PutBack,
@@ -125,16 +125,16 @@ enum Step {
 }
 
 proptest! {
-    /// Against plain arithmetic in tenths.
+    /// Compares the bucket with plain arithmetic in tenths.
     #[test]
-    fn the_bucket_counts_as_one_would_by_hand(
+    fn budget_matches_plain_arithmetic(
         capacity in 0_u32..6,
         steps in vec(
             prop_oneof![
-                3 => Just(Step::Withdraw),
-                1 => Just(Step::Spend),
-                1 => Just(Step::PutBack),
-                3 => Just(Step::Deposit),
+                3 => Just(BudgetStep::Withdraw),
+                1 => Just(BudgetStep::Spend),
+                1 => Just(BudgetStep::PutBack),
+                3 => Just(BudgetStep::Deposit),
             ],
             0..200,
         ),
@@ -144,23 +144,23 @@ proptest! {
         let (mut tenths, mut held) = (full, Vec::new());
         for step in steps {
             match step {
-                Step::Withdraw => {
+                BudgetStep::Withdraw => {
                     let token = budget.withdraw();
                     prop_assert_eq!(token.is_some(), tenths >= 10);
                     tenths -= if token.is_some() { 10 } else { 0 };
                     held.extend(token);
                 }
-                Step::Spend => {
+                BudgetStep::Spend => {
                     if let Some(token) = held.pop() {
                         token.spend();
                     }
                 }
-                Step::PutBack => {
+                BudgetStep::PutBack => {
                     if held.pop().is_some() {
                         tenths = full.min(tenths + 10);
                     }
                 }
-                Step::Deposit => {
+                BudgetStep::Deposit => {
                     budget.deposit();
                     tenths = full.min(tenths + 1);
                 }

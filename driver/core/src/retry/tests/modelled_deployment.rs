@@ -1,57 +1,57 @@
-//! What an outcome claims, against a deployment that is known to have applied a write or not.
+//! Outcomes, checked against a model of a deployment that records the writes applied.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::*;
 
-/// What a modelled deployment does with one attempt.
+/// Treatment of one attempt by the modelled deployment.
 #[derive(Clone, Copy, Debug)]
-enum Happening {
-    /// No connection.
+enum Treatment {
+    /// There is no connection.
     NotConnected,
-    /// The connection breaks after this many statements were carried out.
+    /// The connection breaks after this many statements were executed.
     Breaks { after: usize },
-    /// Nothing comes in time; the request is carried out now, or waits.
+    /// The attempt times out. The request is executed now, or waits.
     TimesOut { waits: bool },
-    /// Refused at the door: not the primary, or not allowed to.
-    RefusedAtTheDoor { code: i32, says_no_writes: bool },
-    /// Turned away, because it has too much to do.
-    ShedsLoad { code: i32 },
+    /// Rejected before execution: not the primary, or unauthorized.
+    RejectedBeforeExecution { code: i32, no_writes_performed: bool },
+    /// Rejected because of overload.
+    Overloaded { code: i32 },
     /// Interrupted after this many statements.
     Interrupted { after: usize },
-    /// Carried out, but the server steps down before others have it.
+    /// Executed, but the server steps down before replication.
     NotReplicated { retryable: bool },
-    /// The record of the session is there only in part.
-    RecordIsGone { code: i32 },
-    /// Carried out as usual: a statement is done, found in the record, or refused.
-    CarriedOut,
+    /// The transaction record of the session is incomplete.
+    RecordMissing { code: i32 },
+    /// Executed: a statement is applied, found in the transaction record, or rejected.
+    Executed,
 }
 
-/// What changes before an attempt.
+/// Changes of the deployment before an attempt.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     minutes: u32,
-    /// A new primary that has nothing of what the former applied.
+    /// A new primary without the writes of the former one.
     rolls_back: bool,
-    /// Requests that wait are carried out.
-    waiting_run: bool,
-    /// Whether another document has each statement's key at present.
+    /// Waiting requests are executed.
+    waiting_execute: bool,
+    /// `true` if another document has the statement's key.
     conflicts: [bool; 2],
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn treatment() -> impl Strategy<Value = Treatment> {
     prop_oneof![
-        1 => Just(Happening::NotConnected),
-        3 => (0_usize..3).prop_map(|after| Happening::Breaks { after }),
-        2 => any::<bool>().prop_map(|waits| Happening::TimesOut { waits }),
-        2 => (select(vec![10107, 13, 13435]), any::<bool>()).prop_map(|(code, says_no_writes)| {
-            Happening::RefusedAtTheDoor { code, says_no_writes }
+        1 => Just(Treatment::NotConnected),
+        3 => (0_usize..3).prop_map(|after| Treatment::Breaks { after }),
+        2 => any::<bool>().prop_map(|waits| Treatment::TimesOut { waits }),
+        2 => (select(vec![10107, 13, 13435]), any::<bool>()).prop_map(|(code, no_writes_performed)| {
+            Treatment::RejectedBeforeExecution { code, no_writes_performed }
         }),
-        3 => select(vec![462, 91]).prop_map(|code| Happening::ShedsLoad { code }),
-        2 => (0_usize..3).prop_map(|after| Happening::Interrupted { after }),
-        2 => any::<bool>().prop_map(|retryable| Happening::NotReplicated { retryable }),
-        1 => select(vec![217, 225]).prop_map(|code| Happening::RecordIsGone { code }),
-        4 => Just(Happening::CarriedOut),
+        3 => select(vec![462, 91]).prop_map(|code| Treatment::Overloaded { code }),
+        2 => (0_usize..3).prop_map(|after| Treatment::Interrupted { after }),
+        2 => any::<bool>().prop_map(|retryable| Treatment::NotReplicated { retryable }),
+        1 => select(vec![217, 225]).prop_map(|code| Treatment::RecordMissing { code }),
+        4 => Just(Treatment::Executed),
     ]
 }
 
@@ -59,21 +59,21 @@ prop_compose! {
     fn before()(
         minutes in select(vec![0, 0, 0, 5, 28, 31]),
         rolls_back in prop::bool::weighted(0.2),
-        waiting_run in any::<bool>(),
+        waiting_execute in any::<bool>(),
         conflicts in any::<[bool; 2]>(),
     ) -> Before {
-        Before { minutes, rolls_back, waiting_run, conflicts }
+        Before { minutes, rolls_back, waiting_execute, conflicts }
     }
 }
 
-/// A deployment, as seen by someone who knows everything.
+/// Complete state of the modelled deployment.
 #[derive(Debug)]
 struct Deployment {
-    /// Whether commands reach it through a router, which may do more than it says.
+    /// `true` if commands pass a mongos, which may retry internally.
     routed: bool,
     statements: usize,
     applied: [u32; 2],
-    /// Which statements the session's record holds, and when it was last used.
+    /// Statements in the transaction record of the session, and the time of its last use.
     recorded: [bool; 2],
     record_used: Option<Instant>,
     conflicts: [bool; 2],
@@ -84,8 +84,8 @@ struct Deployment {
 
 impl Deployment {
     fn change(&mut self, before: Before, now: Instant, with_id: bool) {
-        if before.waiting_run {
-            self.run_waiting(now, with_id);
+        if before.waiting_execute {
+            self.execute_waiting(now, with_id);
         }
         self.conflicts = before.conflicts;
         if before.rolls_back {
@@ -95,16 +95,16 @@ impl Deployment {
         }
     }
 
-    fn run_waiting(&mut self, now: Instant, with_id: bool) {
+    fn execute_waiting(&mut self, now: Instant, with_id: bool) {
         for _ in 0..std::mem::take(&mut self.waiting) {
-            let _ = self.carry_out(2, now, with_id);
+            let _ = self.execute(2, now, with_id);
         }
     }
 
-    /// Carries the statements out in order, as many as `limit`. The result is how many are done,
-    /// and whether the next was refused.
-    fn carry_out(&mut self, limit: usize, now: Instant, with_id: bool) -> (usize, bool) {
-        self.forget_expired(now);
+    /// Executes the statements in order, up to `limit`. Returns how many were executed, and `true`
+    /// if the next one was rejected.
+    fn execute(&mut self, limit: usize, now: Instant, with_id: bool) -> (usize, bool) {
+        self.expire_record(now);
         for index in 0..self.statements.min(limit) {
             if with_id && self.recorded[index] {
                 continue;
@@ -119,139 +119,138 @@ impl Deployment {
         (self.statements.min(limit), false)
     }
 
-    fn forget_expired(&mut self, now: Instant) {
+    fn expire_record(&mut self, now: Instant) {
         if self.record_used.is_some_and(|used| now - used >= 30 * MINUTE) {
             self.recorded = [false; 2];
         }
         self.record_used = Some(now);
     }
 
-    /// What the driver sees of an attempt; none if it succeeded.
+    /// Returns the failure of an attempt, or `None` if it succeeded.
     fn attempt(
         &mut self,
-        happening: Happening,
+        treatment: Treatment,
         now: Instant,
         with_id: bool,
         multi: bool,
-    ) -> Option<Failure<'static>> {
+    ) -> Option<AttemptFailure<'static>> {
         let retryable: &[&str] = if with_id { &["RetryableWriteError"] } else { &[] };
-        if let Happening::NotConnected = happening {
-            return Some(before_sending(Cause::PoolCleared));
+        if let Treatment::NotConnected = treatment {
+            return Some(before_send(FailureCause::PoolCleared));
         }
         self.ever_reached = true;
-        match happening {
-            Happening::NotConnected => unreachable!("answered above"),
-            Happening::Breaks { after } => {
-                let _ = self.carry_out(after, now, with_id);
-                // A shard may get to it although its router is gone.
+        match treatment {
+            Treatment::NotConnected => unreachable!("answered above"),
+            Treatment::Breaks { after } => {
+                let _ = self.execute(after, now, with_id);
+                // A shard may execute it although its mongos is gone.
                 self.waiting += usize::from(self.routed && after == 0);
                 Some(broken())
             }
-            Happening::TimesOut { waits } => {
+            Treatment::TimesOut { waits } => {
                 if waits {
                     self.waiting += 1;
                 } else {
-                    let _ = self.carry_out(2, now, with_id);
+                    let _ = self.execute(2, now, with_id);
                 }
                 Some(timed_out())
             }
-            Happening::RefusedAtTheDoor { code, says_no_writes } => {
-                // A router met with a lost reply before, and does not say so.
-                if self.routed && code != 13 && !says_no_writes {
-                    let _ = self.carry_out(2, now, with_id);
+            Treatment::RejectedBeforeExecution { code, no_writes_performed } => {
+                // The mongos has lost a reply before, and does not report it.
+                if self.routed && code != 13 && !no_writes_performed {
+                    let _ = self.execute(2, now, with_id);
                 }
-                let no_writes: &[&str] = if says_no_writes { &["NoWritesPerformed"] } else { &[] };
+                let no_writes: &[&str] =
+                    if no_writes_performed { &["NoWritesPerformed"] } else { &[] };
                 let retryable = if code == 13 { &[] } else { retryable };
-                Some(labelled(refused(code), &[retryable, no_writes].concat()))
+                Some(labelled(command_error(code), &[retryable, no_writes].concat()))
             }
-            Happening::ShedsLoad { code } => {
-                Some(labelled(refused(code), &["SystemOverloadedError", "RetryableError"]))
+            Treatment::Overloaded { code } => {
+                Some(labelled(command_error(code), &["SystemOverloadedError", "RetryableError"]))
             }
-            Happening::Interrupted { after } => {
-                let _ = self.carry_out(after, now, with_id);
+            Treatment::Interrupted { after } => {
+                let _ = self.execute(after, now, with_id);
                 self.waiting += usize::from(self.routed && after == 0);
-                Some(labelled(refused(11602), retryable))
+                Some(labelled(command_error(11602), retryable))
             }
-            Happening::NotReplicated { retryable: again } => {
-                match self.carry_out(2, now, with_id) {
-                    (_, false) if again => Some(labelled(write_concern(91), retryable)),
-                    (_, false) => Some(write_concern(64)),
-                    (done, true) => Some(listed(done > 0 && !multi)),
-                }
-            }
-            Happening::RecordIsGone { code } => Some(refused(code)),
-            Happening::CarriedOut => match self.carry_out(2, now, with_id) {
+            Treatment::NotReplicated { retryable: again } => match self.execute(2, now, with_id) {
+                (_, false) if again => Some(labelled(write_concern(91), retryable)),
+                (_, false) => Some(write_concern(64)),
+                (done, true) => Some(listed(done > 0 && !multi)),
+            },
+            Treatment::RecordMissing { code } => Some(command_error(code)),
+            Treatment::Executed => match self.execute(2, now, with_id) {
                 (_, false) => None,
-                // An update of many documents does not tell how many it changed before.
+                // An update of many documents does not report how many it modified before.
                 (done, true) => Some(listed(done > 0 && !multi)),
             },
         }
     }
 }
 
-fn listed(any_applied: bool) -> Failure<'static> {
-    sending(Cause::WriteErrors { codes: &[11000], any_applied })
+fn listed(any_applied: bool) -> AttemptFailure<'static> {
+    sent(FailureCause::WriteErrors { codes: &[11000], any_applied })
 }
 
-/// Runs a write against the deployment as the driver would; none if it succeeded.
+/// Runs a write against the deployment like the driver. Returns `None` if it succeeded.
 fn write_to(
     deployment: &mut Deployment,
     settings: RetrySettings,
-    operation: Operation,
-    steps: &[(Before, Happening)],
+    operation: CommandFacts,
+    steps: &[(Before, Treatment)],
 ) -> Option<GiveUp> {
-    let at = if deployment.routed { router() } else { primary() };
-    let with_id = settings.retry_writes && operation.kind == Kind::RecognisableWrite;
-    let multi = operation.kind == Kind::Write;
+    let at = if deployment.routed { mongos() } else { primary() };
+    let with_id = settings.retry_writes && operation.kind == CommandKind::RetryableWrite;
+    let multi = operation.kind == CommandKind::Write;
     let mut now = Instant::now();
     let mut retry = Retry::new(settings, operation, &Arc::default());
-    for (before, happening) in steps {
+    for (before, treatment) in steps {
         if before.minutes > 0 {
-            // A request does not wait for longer than the margin of a session's lifetime.
-            deployment.run_waiting(now, with_id);
+            // A request does not wait longer than the safety margin of a session.
+            deployment.execute_waiting(now, with_id);
         }
         now += before.minutes * MINUTE;
         deployment.change(*before, now, with_id);
         retry.server_selected(at.clone()).unwrap();
-        if !matches!(happening, Happening::NotConnected)
-            && let Err(end) = retry.begin_sending(now)
+        if !matches!(treatment, Treatment::NotConnected)
+            && let Err(end) = retry.begin_send(now)
         {
             return finish(deployment, end, now, with_id);
         }
-        let failure = deployment.attempt(*happening, now, with_id, multi)?;
-        if let Next::GiveUp(end) = retry.on_failure(&failure, now, unjittered).next {
+        let failure = deployment.attempt(*treatment, now, with_id, multi)?;
+        if let NextStep::GiveUp(end) = retry.on_failure(&failure, now, unjittered).next {
             return finish(deployment, end, now, with_id);
         }
     }
     finish(deployment, retry.no_server(), now, with_id)
 }
 
-/// What still waits is carried out in the end, when the conflicting documents are gone.
+/// Executes the waiting requests at the end, without conflicting documents.
 fn finish(deployment: &mut Deployment, end: GiveUp, now: Instant, with_id: bool) -> Option<GiveUp> {
     deployment.conflicts = [false; 2];
-    deployment.run_waiting(now, with_id);
+    deployment.execute_waiting(now, with_id);
     Some(end)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20000))]
 
-    /// The claims of [`Outcome`], and that a write is applied at most once.
+    /// Checks the guarantees of [`Outcome`], and that a write is applied at most once.
     #[test]
-    fn an_outcome_never_claims_more_than_the_servers_did(
+    fn outcome_never_contradicts_the_modelled_deployment(
         routed in any::<bool>(),
         statements in 1_usize..3,
         recognisable in prop::bool::weighted(0.8),
         retry_writes in prop::bool::weighted(0.8),
         bounded in any::<bool>(),
-        steps in vec((before(), happening()), 1..8),
+        steps in vec((before(), treatment()), 1..8),
     ) {
         let settings = RetrySettings { retry_writes, retry_reads: true, ..RetrySettings::default() };
-        let kind = if recognisable { Kind::RecognisableWrite } else { Kind::Write };
-        let operation = Operation {
-            one_document: recognisable && statements == 1,
+        let kind = if recognisable { CommandKind::RetryableWrite } else { CommandKind::Write };
+        let operation = CommandFacts {
+            single_document: recognisable && statements == 1,
             deadline: bounded.then(|| Instant::now() + 1000 * MINUTE),
-            ..Operation::new(kind)
+            ..CommandFacts::new(kind)
         };
         let mut deployment = Deployment {
             routed,

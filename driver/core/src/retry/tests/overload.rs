@@ -1,4 +1,4 @@
-//! Overloaded servers: what is tried again, how often, after which wait and for what price.
+//! Overload errors: retries, their number, backoffs and tokens.
 
 use std::panic;
 
@@ -6,14 +6,14 @@ use super::*;
 
 const OVERLOAD: &[&str] = &["SystemOverloadedError", "RetryableError"];
 
-/// What a server says that sheds load.
-fn shed() -> Failure<'static> {
-    labelled(refused(462), OVERLOAD)
+/// An overload error of a server.
+fn overload_error() -> AttemptFailure<'static> {
+    labelled(command_error(462), OVERLOAD)
 }
 
-/// The same, without asking for patience.
-fn turned_away() -> Failure<'static> {
-    labelled(refused(91), &["RetryableError", "RetryableWriteError"])
+/// A retryable error without a backoff.
+fn immediate_retry_error() -> AttemptFailure<'static> {
+    labelled(command_error(91), &["RetryableError", "RetryableWriteError"])
 }
 
 fn only_reads() -> RetrySettings {
@@ -28,28 +28,28 @@ fn at_most(retries: u32) -> RetrySettings {
     RetrySettings { max_adaptive_retries: Some(retries), ..BOTH }
 }
 
-fn waits(millis: u64) -> Next {
-    Next::Retry { wait: Duration::from_millis(millis) }
+fn waits(millis: u64) -> NextStep {
+    NextStep::Retry { wait: Duration::from_millis(millis) }
 }
 
-/// Fails attempts at a primary, one after the other; the waits of the retries, until it gives up.
+/// Fails the attempts on a primary one after another, until it gives up. Returns the backoffs.
 fn retries(
     settings: RetrySettings,
-    operation: Operation,
-    budget: &Arc<Budget>,
-    failures: impl IntoIterator<Item = Failure<'static>>,
+    operation: CommandFacts,
+    budget: &Arc<RetryBudget>,
+    failures: impl IntoIterator<Item = AttemptFailure<'static>>,
 ) -> Vec<Duration> {
     let now = Instant::now();
     let mut retry = Retry::new(settings, operation, budget);
     let mut waits = Vec::new();
     for failure in failures {
         retry.server_selected(primary()).unwrap();
-        if failure.phase == Phase::Sending {
-            let _ = retry.begin_sending(now).unwrap();
+        if failure.phase == AttemptPhase::Sent {
+            let _ = retry.begin_send(now).unwrap();
         }
         match retry.on_failure(&failure, now, unjittered).next {
-            Next::Retry { wait } => waits.push(wait),
-            Next::GiveUp(_) => break,
+            NextStep::Retry { wait } => waits.push(wait),
+            NextStep::GiveUp(_) => break,
         }
     }
     waits
@@ -57,46 +57,48 @@ fn retries(
 
 fn count(
     settings: RetrySettings,
-    operation: Operation,
-    failures: impl IntoIterator<Item = Failure<'static>>,
+    operation: CommandFacts,
+    failures: impl IntoIterator<Item = AttemptFailure<'static>>,
 ) -> usize {
     retries(settings, operation, &Arc::default(), failures).len()
 }
 
-fn always(failure: Failure<'static>) -> impl Iterator<Item = Failure<'static>> {
+fn always(failure: AttemptFailure<'static>) -> impl Iterator<Item = AttemptFailure<'static>> {
     std::iter::repeat_n(failure, 100)
 }
 
-/// Table 1, its column of labels. pitfall 30: getMore too.
+/// Table 1, column "by label". pitfall 30: `getMore`, too.
 #[test]
-fn any_command_is_retried_that_a_server_turned_away() {
+fn every_command_kind_is_retried_after_an_overload_error() {
     for kind in KINDS {
         for in_transaction in [false, true] {
-            let operation = Operation { in_transaction, ..Operation::new(kind) };
-            for at in [primary(), standalone(), router(), old(primary())] {
-                assert!(is_retried(BOTH, operation, at, &shed()), "{operation:?}");
+            let operation = CommandFacts { in_transaction, ..CommandFacts::new(kind) };
+            for at in [primary(), standalone(), mongos(), old(primary())] {
+                assert!(is_retried(BOTH, operation, at, &overload_error()), "{operation:?}");
             }
-            assert_eq!(count(BOTH, operation, always(shed())), 5, "{operation:?}");
+            assert_eq!(count(BOTH, operation, always(overload_error())), 5, "{operation:?}");
         }
     }
 }
 
 /// pitfall 31.
 #[test]
-fn overload_is_not_retried_against_the_options() {
+fn overload_retries_respect_retry_reads_and_retry_writes() {
     for kind in KINDS {
         let (reads, writes) = match kind {
-            Kind::Read | Kind::GetMore => (true, false),
-            Kind::RecognisableWrite | Kind::Write => (false, true),
-            Kind::Generic => (false, false),
-            Kind::EndTransaction => (true, true),
+            CommandKind::Read | CommandKind::GetMore => (true, false),
+            CommandKind::RetryableWrite | CommandKind::Write => (false, true),
+            CommandKind::Generic => (false, false),
+            CommandKind::EndTransaction => (true, true),
         };
-        for failure in [shed(), labelled(pool_cleared(), OVERLOAD), turned_away()] {
+        for failure in
+            [overload_error(), labelled(pool_cleared(), OVERLOAD), immediate_retry_error()]
+        {
             let retried =
-                |settings| is_retried(settings, Operation::new(kind), primary(), &failure);
+                |settings| is_retried(settings, CommandFacts::new(kind), primary(), &failure);
             assert_eq!(retried(only_reads()), reads, "{kind:?}");
             assert_eq!(retried(only_writes()), writes, "{kind:?}");
-            assert_eq!(retried(NEITHER), kind == Kind::EndTransaction, "{kind:?}");
+            assert_eq!(retried(NEITHER), kind == CommandKind::EndTransaction, "{kind:?}");
             assert!(retried(BOTH), "{kind:?}");
             assert!(!retried(at_most(0)), "{kind:?}");
         }
@@ -104,79 +106,86 @@ fn overload_is_not_retried_against_the_options() {
 }
 
 #[test]
-fn an_unacknowledged_write_is_not_retried() {
-    for kind in [Kind::RecognisableWrite, Kind::Write, Kind::Generic] {
-        let operation = Operation { acknowledged: false, ..Operation::new(kind) };
-        let unreachable = labelled(before_sending(Cause::PoolCleared), OVERLOAD);
+fn unacknowledged_write_is_not_retried_after_overload() {
+    for kind in [CommandKind::RetryableWrite, CommandKind::Write, CommandKind::Generic] {
+        let operation = CommandFacts { acknowledged: false, ..CommandFacts::new(kind) };
+        let unreachable = labelled(before_send(FailureCause::PoolCleared), OVERLOAD);
         assert!(!is_retried(BOTH, operation, primary(), &unreachable));
     }
 }
 
 /// Row 1.
 #[test]
-fn the_label_is_not_believed_where_something_may_have_been_written() {
+fn retryable_error_label_is_ignored_after_possible_writes() {
     let causes = [
-        Cause::Network { ended_by_us: false },
-        Cause::Network { ended_by_us: true },
-        Cause::WriteConcern { code: 91 },
-        Cause::WriteErrors { codes: &[462], any_applied: false },
-        Cause::WriteErrors { codes: &[462], any_applied: true },
-        Cause::UnreadableReply,
+        FailureCause::Network { aborted_by_client: false },
+        FailureCause::Network { aborted_by_client: true },
+        FailureCause::WriteConcern { code: 91 },
+        FailureCause::WriteErrors { codes: &[462], any_applied: false },
+        FailureCause::WriteErrors { codes: &[462], any_applied: true },
+        FailureCause::MalformedReply,
     ];
     for cause in causes {
-        for kind in [Kind::Write, Kind::Generic] {
-            let failure = labelled(sending(cause), OVERLOAD);
-            assert!(!is_retried(BOTH, Operation::new(kind), primary(), &failure), "{cause:?}");
+        for kind in [CommandKind::Write, CommandKind::Generic] {
+            let failure = labelled(sent(cause), OVERLOAD);
+            assert!(!is_retried(BOTH, CommandFacts::new(kind), primary(), &failure), "{cause:?}");
         }
     }
-    // A connection that was not made carried nothing.
-    let unreachable = labelled(before_sending(Cause::Network { ended_by_us: false }), OVERLOAD);
-    assert!(is_retried(BOTH, Operation::new(Kind::Write), primary(), &unreachable));
+    // A connection that was not established has sent nothing.
+    let unreachable =
+        labelled(before_send(FailureCause::Network { aborted_by_client: false }), OVERLOAD);
+    assert!(is_retried(BOTH, CommandFacts::new(CommandKind::Write), primary(), &unreachable));
 }
 
 #[test]
-fn an_overloaded_server_that_does_not_call_it_retryable_is_asked_again_only_by_kind() {
-    let overloaded = labelled(refused(91), &["SystemOverloadedError"]);
+fn overload_error_without_retryable_error_is_retried_only_by_code() {
+    let overloaded = labelled(command_error(91), &["SystemOverloadedError"]);
     let budget = Arc::default();
     assert_eq!(retries(BOTH, read(), &budget, always(overloaded)).len(), 5);
     assert_eq!(budget.withdrawn(), 5, "it is paid for all the same");
-    for kind in [Kind::RecognisableWrite, Kind::Write, Kind::Generic, Kind::GetMore] {
-        assert!(!is_retried(BOTH, Operation::new(kind), primary(), &overloaded), "{kind:?}");
+    for kind in [
+        CommandKind::RetryableWrite,
+        CommandKind::Write,
+        CommandKind::Generic,
+        CommandKind::GetMore,
+    ] {
+        assert!(!is_retried(BOTH, CommandFacts::new(kind), primary(), &overloaded), "{kind:?}");
     }
-    let other = labelled(refused(2), &["SystemOverloadedError"]);
+    let other = labelled(command_error(2), &["SystemOverloadedError"]);
     assert!(!is_retried(BOTH, read(), primary(), &other));
 }
 
 /// Row 8: 100, 200, 400, 800 and 1600 ms before jitter, and no sixth retry.
 #[test]
-fn five_retries_wait_twice_as_long_each_time() {
+fn overload_backoff_doubles_over_five_retries() {
     for kind in KINDS {
-        let waits = retries(BOTH, Operation::new(kind), &Arc::default(), always(shed()));
+        let waits =
+            retries(BOTH, CommandFacts::new(kind), &Arc::default(), always(overload_error()));
         assert_eq!(waits, [100, 200, 400, 800, 1600].map(Duration::from_millis));
     }
 }
 
 #[test]
-fn jitter_shortens_the_wait_and_is_asked_for_only_before_one() {
+fn jitter_is_drawn_only_before_a_backoff() {
     let now = Instant::now();
     for (jitter, expected) in [(0.0, 0), (0.5, 50), (0.99, 99)] {
         let mut retry = start(BOTH, read(), primary());
-        assert_eq!(retry.on_failure(&shed(), now, || jitter).next, waits(expected));
+        assert_eq!(retry.on_failure(&overload_error(), now, || jitter).next, waits(expected));
     }
-    for failure in [broken(), pool_cleared(), turned_away(), refused(2)] {
+    for failure in [broken(), pool_cleared(), immediate_retry_error(), command_error(2)] {
         let mut retry = start(BOTH, write(), primary());
         let verdict = retry.on_failure(&failure, now, || panic!("there is no wait"));
-        assert_eq!(verdict.next == AT_ONCE, failure != refused(2));
+        assert_eq!(verdict.next == AT_ONCE, failure != command_error(2));
     }
     let mut retry = start(at_most(0), read(), primary());
-    let verdict = retry.on_failure(&shed(), now, || panic!("there is no retry"));
-    assert!(matches!(verdict.next, Next::GiveUp(_)));
+    let verdict = retry.on_failure(&overload_error(), now, || panic!("there is no retry"));
+    assert!(matches!(verdict.next, NextStep::GiveUp(_)));
 }
 
 /// pitfall 37.
 #[test]
-fn waits_are_never_longer_than_ten_seconds_however_many_there_are() {
-    let waits = retries(at_most(u32::MAX), read(), &Arc::default(), always(shed()));
+fn overload_backoff_never_exceeds_ten_seconds() {
+    let waits = retries(at_most(u32::MAX), read(), &Arc::default(), always(overload_error()));
     assert_eq!(waits.len(), 100);
     assert_eq!(waits[6], Duration::from_millis(6400));
     assert!(waits[7..].iter().all(|&wait| wait == Duration::from_secs(10)));
@@ -185,7 +194,7 @@ fn waits_are_never_longer_than_ten_seconds_however_many_there_are() {
 }
 
 #[test]
-fn a_jitter_that_is_none_does_no_harm() {
+fn invalid_jitter_is_clamped() {
     for (jitter, expected) in
         [(-1.0, 0), (f64::NEG_INFINITY, 0), (2.0, 100), (f64::INFINITY, 100), (f64::NAN, 100)]
     {
@@ -198,147 +207,161 @@ fn a_jitter_that_is_none_does_no_harm() {
 }
 
 #[test]
-fn the_server_says_what_the_wait_begins_with() {
-    let says = |millis| Failure { base_backoff: Some(Duration::from_millis(millis)), ..shed() };
-    let waits = |failures: &[Failure<'static>]| {
+fn base_backoff_ms_replaces_the_base() {
+    let with_base_backoff = |millis| AttemptFailure {
+        base_backoff: Some(Duration::from_millis(millis)),
+        ..overload_error()
+    };
+    let waits = |failures: &[AttemptFailure<'static>]| {
         retries(BOTH, read(), &Arc::default(), failures.iter().copied())
     };
-    assert_eq!(waits(&[says(50); 4]), [50, 100, 200, 400].map(Duration::from_millis));
-    assert_eq!(waits(&[says(0); 2]), [100, 200].map(Duration::from_millis));
-    assert_eq!(waits(&[says(60_000)]), [Duration::from_secs(10)]);
-    // It holds for the error that it stands on.
-    assert_eq!(waits(&[says(10), shed(), says(10)]), [10, 200, 40].map(Duration::from_millis));
+    assert_eq!(waits(&[with_base_backoff(50); 4]), [50, 100, 200, 400].map(Duration::from_millis));
+    assert_eq!(waits(&[with_base_backoff(0); 2]), [100, 200].map(Duration::from_millis));
+    assert_eq!(waits(&[with_base_backoff(60_000)]), [Duration::from_secs(10)]);
+    // `baseBackoffMS` applies to its own error only.
+    assert_eq!(
+        waits(&[with_base_backoff(10), overload_error(), with_base_backoff(10)]),
+        [10, 200, 40].map(Duration::from_millis)
+    );
 }
 
-/// Only waits make the next one longer.
+/// Only backoffs lengthen the next backoff.
 #[test]
-fn a_retry_without_a_wait_does_not_lengthen_the_next() {
-    let failures = [broken(), shed(), turned_away(), shed()];
+fn retry_without_backoff_does_not_lengthen_the_next_backoff() {
+    let failures = [broken(), overload_error(), immediate_retry_error(), overload_error()];
     let waits = retries(BOTH, write(), &Arc::default(), failures);
     assert_eq!(waits, [0, 100, 0, 200].map(Duration::from_millis));
 }
 
 /// Row 2.
 #[test]
-fn an_application_sets_the_number_of_retries() {
+fn max_adaptive_retries_limits_retries() {
     for retries in [0, 1, 2, 7] {
         for kind in KINDS {
-            let made = count(at_most(retries), Operation::new(kind), always(shed()));
+            let made = count(at_most(retries), CommandFacts::new(kind), always(overload_error()));
             assert_eq!(made, retries as usize, "{kind:?}");
         }
     }
-    // Ordinary errors alone are not its business.
+    // Ordinary errors alone are not limited by it.
     assert_eq!(count(at_most(0), read(), always(broken())), 1);
 }
 
 /// pitfall 33, and the specification's prose tests of mixed errors.
 #[test]
-fn a_mix_of_errors_keeps_within_both_limits() {
+fn mixed_errors_respect_both_retry_limits() {
     for operation in [read(), write()] {
         for most in [1, 2, 5] {
             let settings = at_most(most);
-            // Turned away without being told to wait counts all the same.
-            let mix = std::iter::once(shed()).chain(always(turned_away()));
+            // Rejections without a backoff count, too.
+            let mix = std::iter::once(overload_error()).chain(always(immediate_retry_error()));
             assert_eq!(count(settings, operation, mix), most as usize);
             // One ordinary retry, before or after.
-            let mix = std::iter::once(broken()).chain(always(shed()));
+            let mix = std::iter::once(broken()).chain(always(overload_error()));
             assert_eq!(count(settings, operation, mix), most as usize);
-            let mix = std::iter::once(shed()).chain(always(broken()));
+            let mix = std::iter::once(overload_error()).chain(always(broken()));
             assert_eq!(count(settings, operation, mix), (most as usize).min(2));
-            let mix = [broken(), shed()].into_iter().cycle().take(100);
+            let mix = [broken(), overload_error()].into_iter().cycle().take(100);
             assert_eq!(count(settings, operation, mix), (most as usize).min(2));
         }
-        let mix = [broken(), shed(), shed()];
+        let mix = [broken(), overload_error(), overload_error()];
         assert_eq!(count(at_most(0), operation, mix), 1);
-        // What may not be tried again by kind is not because it was by label before.
-        let many = Operation::new(Kind::Write);
-        assert_eq!(count(BOTH, many, [shed(), shed(), broken(), shed()]), 2);
+        // A retry by label does not make later errors retryable by code.
+        let many = CommandFacts::new(CommandKind::Write);
+        assert_eq!(
+            count(BOTH, many, [overload_error(), overload_error(), broken(), overload_error()]),
+            2
+        );
     }
 }
 
 /// pitfall 33, with a deadline: without an overload error there is no other limit.
 #[test]
-fn one_overload_error_bounds_the_retries_of_a_command_with_a_deadline() {
+fn overload_error_bounds_retries_with_a_deadline() {
     let deadline = Some(Instant::now() + 60 * MINUTE);
-    let operation = Operation { deadline, ..read() };
+    let operation = CommandFacts { deadline, ..read() };
     assert_eq!(count(BOTH, operation, always(broken())), 100);
-    let mix = std::iter::once(shed()).chain(always(broken()));
+    let mix = std::iter::once(overload_error()).chain(always(broken()));
     assert_eq!(count(BOTH, operation, mix), 5);
-    let mix = std::iter::repeat_n(broken(), 3).chain(always(shed()));
+    let mix = std::iter::repeat_n(broken(), 3).chain(always(overload_error()));
     assert_eq!(count(BOTH, operation, mix), 5);
-    let mix = std::iter::repeat_n(broken(), 20).chain(always(shed()));
+    let mix = std::iter::repeat_n(broken(), 20).chain(always(overload_error()));
     assert_eq!(count(BOTH, operation, mix), 20);
 }
 
 /// Row 6; pitfall 32.
 #[test]
-fn a_wait_that_would_not_end_in_time_is_not_begun_and_costs_nothing() {
+fn backoff_beyond_the_deadline_is_not_started_and_takes_no_token() {
     let now = Instant::now();
     let within = |millis| {
         let deadline = Some(now + Duration::from_millis(millis));
         let budget = Arc::default();
-        let mut retry = Retry::new(BOTH, Operation { deadline, ..write() }, &budget);
+        let mut retry = Retry::new(BOTH, CommandFacts { deadline, ..write() }, &budget);
         retry.server_selected(primary()).unwrap();
-        let _ = retry.begin_sending(now).unwrap();
-        let verdict = retry.on_failure(&shed(), now, unjittered);
-        (verdict.next, verdict.refused_by_budget, budget.withdrawn())
+        let _ = retry.begin_send(now).unwrap();
+        let verdict = retry.on_failure(&overload_error(), now, unjittered);
+        (verdict.next, verdict.budget_exhausted, budget.withdrawn())
     };
     assert_eq!(within(101), (waits(100), false, 1));
     for millis in [0, 1, 99, 100] {
-        let (next, refused_by_budget, withdrawn) = within(millis);
-        assert!(matches!(next, Next::GiveUp(_)), "{millis}");
-        assert_eq!((refused_by_budget, withdrawn), (false, 0));
+        let (next, budget_exhausted, withdrawn) = within(millis);
+        assert!(matches!(next, NextStep::GiveUp(_)), "{millis}");
+        assert_eq!((budget_exhausted, withdrawn), (false, 0));
     }
 }
 
 /// Row 7.
 #[test]
-fn without_a_token_an_overload_error_is_raised_and_an_ordinary_one_retried() {
+fn without_tokens_only_ordinary_errors_are_retried() {
     let now = Instant::now();
-    let empty = Arc::new(Budget::with_capacity(0));
-    for failure in [shed(), turned_away()] {
+    let empty = Arc::new(RetryBudget::with_capacity(0));
+    for failure in [overload_error(), immediate_retry_error()] {
         for kind in KINDS {
-            let mut retry = Retry::new(BOTH, Operation::new(kind), &empty);
+            let mut retry = Retry::new(BOTH, CommandFacts::new(kind), &empty);
             retry.server_selected(primary()).unwrap();
             let verdict = retry.on_failure(&failure, now, unjittered);
-            assert!(matches!(verdict.next, Next::GiveUp(_)), "{kind:?}");
-            assert!(verdict.refused_by_budget);
+            assert!(matches!(verdict.next, NextStep::GiveUp(_)), "{kind:?}");
+            assert!(verdict.budget_exhausted);
         }
     }
-    assert_eq!(empty.refused(), 12);
+    assert_eq!(empty.denied(), 12);
     assert_eq!(retries(BOTH, write(), &empty, always(broken())), [Duration::ZERO]);
-    assert_eq!((empty.withdrawn(), empty.refused()), (0, 12));
+    assert_eq!((empty.withdrawn(), empty.denied()), (0, 12));
 }
 
 #[test]
-fn a_token_is_spent_on_another_overload_error_alone() {
+fn token_is_spent_only_by_another_overload_error() {
     let now = Instant::now();
-    // After the first retry's attempt ended so.
-    let left_after = |second: &Failure<'_>| {
-        let budget = Arc::new(Budget::with_capacity(10));
+    // After the attempt of the first retry has failed.
+    let left_after = |second: &AttemptFailure<'_>| {
+        let budget = Arc::new(RetryBudget::with_capacity(10));
         let mut retry = Retry::new(at_most(1), write(), &budget);
         retry.server_selected(primary()).unwrap();
-        assert_eq!(retry.on_failure(&shed(), now, unjittered).next, waits(100));
+        assert_eq!(retry.on_failure(&overload_error(), now, unjittered).next, waits(100));
         assert_eq!(budget.tokens_left(), 9.0);
         retry.server_selected(primary()).unwrap();
         let _ = retry.on_failure(second, now, unjittered);
         budget.tokens_left()
     };
-    assert_eq!(left_after(&shed()), 9.0);
-    assert_eq!(left_after(&labelled(refused(2), &["SystemOverloadedError"])), 9.0);
-    for second in [broken(), refused(11000), pool_cleared(), write_concern(64), turned_away()] {
+    assert_eq!(left_after(&overload_error()), 9.0);
+    assert_eq!(left_after(&labelled(command_error(2), &["SystemOverloadedError"])), 9.0);
+    for second in
+        [broken(), command_error(11000), pool_cleared(), write_concern(64), immediate_retry_error()]
+    {
         assert_eq!(left_after(&second), 10.0, "{second:?}");
     }
 }
 
 #[test]
-fn a_success_returns_the_token_and_brings_a_tenth() {
+fn success_returns_the_token_and_adds_a_tenth() {
     let now = Instant::now();
-    let budget = Arc::new(Budget::with_capacity(10));
+    let budget = Arc::new(RetryBudget::with_capacity(10));
     let mut retry = Retry::new(BOTH, read(), &budget);
     retry.server_selected(primary()).unwrap();
     for _ in 0..2 {
-        assert!(matches!(retry.on_failure(&shed(), now, unjittered).next, Next::Retry { .. }));
+        assert!(matches!(
+            retry.on_failure(&overload_error(), now, unjittered).next,
+            NextStep::Retry { .. }
+        ));
     }
     assert_eq!(budget.tokens_left(), 8.0);
     retry.succeeded();
@@ -348,21 +371,21 @@ fn a_success_returns_the_token_and_brings_a_tenth() {
 
     Retry::new(BOTH, read(), &budget).succeeded();
     assert_eq!(budget.tokens_left(), 9.2);
-    // Nobody answered it.
-    let unacknowledged = Operation { acknowledged: false, ..write() };
+    // An unacknowledged write has no reply.
+    let unacknowledged = CommandFacts { acknowledged: false, ..write() };
     Retry::new(BOTH, unacknowledged, &budget).succeeded();
     assert_eq!(budget.tokens_left(), 9.2);
 }
 
 /// pitfall 37.
 #[test]
-fn a_command_that_is_dropped_or_finds_no_server_returns_its_token() {
+fn token_is_returned_when_the_retry_is_not_sent() {
     let now = Instant::now();
-    let budget = Arc::new(Budget::with_capacity(10));
+    let budget = Arc::new(RetryBudget::with_capacity(10));
     let waiting = || {
         let mut retry = Retry::new(BOTH, write(), &budget);
         retry.server_selected(primary()).unwrap();
-        assert_eq!(retry.on_failure(&shed(), now, unjittered).next, waits(100));
+        assert_eq!(retry.on_failure(&overload_error(), now, unjittered).next, waits(100));
         assert_eq!(budget.tokens_left(), 9.0);
         retry
     };
@@ -381,78 +404,81 @@ fn a_command_that_is_dropped_or_finds_no_server_returns_its_token() {
 }
 
 #[test]
-fn a_retry_that_was_sent_and_dropped_keeps_its_token() {
+fn token_is_spent_when_a_sent_retry_is_dropped() {
     let now = Instant::now();
-    let budget = Arc::new(Budget::with_capacity(10));
+    let budget = Arc::new(RetryBudget::with_capacity(10));
     let mut retry = Retry::new(BOTH, write(), &budget);
     retry.server_selected(primary()).unwrap();
-    assert_eq!(retry.on_failure(&shed(), now, unjittered).next, waits(100));
+    assert_eq!(retry.on_failure(&overload_error(), now, unjittered).next, waits(100));
     retry.server_selected(primary()).unwrap();
-    let _ = retry.begin_sending(now).unwrap();
+    let _ = retry.begin_send(now).unwrap();
     drop(retry);
     assert_eq!(budget.tokens_left(), 9.0);
 }
 
 #[test]
-fn a_clients_retries_run_dry_and_come_back_with_success() {
-    let budget = Arc::new(Budget::with_capacity(12));
+fn exhausted_budget_recovers_with_successes() {
+    let budget = Arc::new(RetryBudget::with_capacity(12));
     let made: Vec<_> =
-        (0..5).map(|_| retries(BOTH, read(), &budget, always(shed())).len()).collect();
+        (0..5).map(|_| retries(BOTH, read(), &budget, always(overload_error())).len()).collect();
     assert_eq!(made, [5, 5, 2, 0, 0]);
     for _ in 0..20 {
         Retry::new(BOTH, read(), &budget).succeeded();
     }
-    assert_eq!(retries(BOTH, read(), &budget, always(shed())).len(), 2);
+    assert_eq!(retries(BOTH, read(), &budget, always(overload_error())).len(), 2);
 }
 
 #[test]
-fn a_retry_after_overload_bears_the_same_transaction_id() {
+fn overload_retries_keep_the_txn_number() {
     let now = Instant::now();
     let mut retry = start(BOTH, write(), primary());
-    assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::New);
-    for failure in [shed(), broken(), shed(), turned_away()] {
-        assert!(matches!(retry.on_failure(&failure, now, unjittered).next, Next::Retry { .. }));
+    assert_eq!(retry.begin_send(now).unwrap(), TxnNumber::Assign);
+    for failure in [overload_error(), broken(), overload_error(), immediate_retry_error()] {
+        assert!(matches!(retry.on_failure(&failure, now, unjittered).next, NextStep::Retry { .. }));
         retry.server_selected(server("b", ServerType::RsPrimary)).unwrap();
-        assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::Same);
+        assert_eq!(retry.begin_send(now).unwrap(), TxnNumber::Reuse);
     }
-    // Where there is none, there is none later either.
-    let in_transaction = Operation { in_transaction: true, ..write() };
+    // Without a `txnNumber`, the retry has none, too.
+    let in_transaction = CommandFacts { in_transaction: true, ..write() };
     for (operation, at) in [(write(), standalone()), (in_transaction, primary())] {
         let mut retry = start(BOTH, operation, at.clone());
-        assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::None);
-        assert_eq!(retry.on_failure(&shed(), now, unjittered).next, waits(100));
+        assert_eq!(retry.begin_send(now).unwrap(), TxnNumber::Omit);
+        assert_eq!(retry.on_failure(&overload_error(), now, unjittered).next, waits(100));
         retry.server_selected(at).unwrap();
-        assert_eq!(retry.begin_sending(now).unwrap(), TransactionId::None);
+        assert_eq!(retry.begin_send(now).unwrap(), TxnNumber::Omit);
     }
 }
 
 /// Row 5.
 #[test]
-fn what_a_server_turned_away_does_not_need_its_session_record() {
+fn rejected_command_is_not_bound_by_the_session_lifetime() {
     let now = Instant::now();
     let late = now + 31 * MINUTE;
     let mut retry = start(BOTH, write(), primary());
-    let _ = retry.begin_sending(now).unwrap();
-    assert_eq!(retry.on_failure(&shed(), late, unjittered).next, waits(100));
+    let _ = retry.begin_send(now).unwrap();
+    assert_eq!(retry.on_failure(&overload_error(), late, unjittered).next, waits(100));
     retry.server_selected(primary()).unwrap();
-    assert_eq!(retry.begin_sending(late).unwrap(), TransactionId::Same);
-    // Now it may be carried out, and the time runs from here.
+    assert_eq!(retry.begin_send(late).unwrap(), TxnNumber::Reuse);
+    // From now on it may be executed, so the session's lifetime counts from here.
     assert_eq!(retry.on_failure(&broken(), late, unjittered).next, AT_ONCE);
     retry.server_selected(primary()).unwrap();
-    assert_eq!(retry.begin_sending(late + 28 * MINUTE).unwrap(), TransactionId::Same);
-    let verdict = retry.on_failure(&shed(), late + 29 * MINUTE, unjittered);
-    assert!(matches!(verdict.next, Next::GiveUp(_)));
+    assert_eq!(retry.begin_send(late + 28 * MINUTE).unwrap(), TxnNumber::Reuse);
+    let verdict = retry.on_failure(&overload_error(), late + 29 * MINUTE, unjittered);
+    assert!(matches!(verdict.next, NextStep::GiveUp(_)));
 }
 
-/// The specification's prose tests of which error is raised.
+/// The specification's prose tests of the raised error.
 #[test]
-fn the_latest_overload_error_is_raised_unless_it_says_that_nothing_was_written() {
-    let silent = labelled(refused(91), &[OVERLOAD, &["NoWritesPerformed"]].concat());
-    let raised = |first: Failure<'static>, then: Failure<'static>| {
+fn latest_overload_error_is_raised_unless_labelled_no_writes_performed() {
+    let silent = labelled(command_error(91), &[OVERLOAD, &["NoWritesPerformed"]].concat());
+    let raised = |first: AttemptFailure<'static>, then: AttemptFailure<'static>| {
         let failures: Vec<_> = std::iter::once(first).chain([then; 5]).collect();
         run(write(), &primary(), &failures).raise
     };
-    assert_eq!(raised(labelled(refused(91), OVERLOAD), shed()), Raise::Attempt(5));
-    assert_eq!(raised(silent, silent), Raise::Attempt(0));
-    assert_eq!(raised(labelled(refused(91), OVERLOAD), silent), Raise::Attempt(0));
+    assert_eq!(
+        raised(labelled(command_error(91), OVERLOAD), overload_error()),
+        RaisedError::Attempt(5)
+    );
+    assert_eq!(raised(silent, silent), RaisedError::Attempt(0));
+    assert_eq!(raised(labelled(command_error(91), OVERLOAD), silent), RaisedError::Attempt(0));
 }

@@ -1,4 +1,4 @@
-//! What holds of selection whatever the deployment looks like.
+//! Invariants of server selection for random topologies.
 
 use proptest::{prelude::*, sample::subsequence};
 
@@ -43,7 +43,7 @@ prop_compose! {
         max_wire_version in 6..30,
         dc in prop::option::of(0_i32..2),
     ) -> ServerDescription {
-        // Any base will do: only differences between instants matter.
+        // Only differences between instants matter.
         let base = *BASE.get_or_init(Instant::now);
         let mut server = server(host, server_type);
         server.average_round_trip_time = round_trip.map(Duration::from_millis);
@@ -59,7 +59,8 @@ prop_compose! {
 
 static BASE: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
 
-/// Deployments as discovery makes them: at most one primary, and one server where the type says so.
+/// Topologies as discovery creates them: at most one primary, and one server for single-server
+/// types.
 fn topologies() -> impl Strategy<Value = TopologyDescription> {
     (topology_types(), prop::collection::vec(servers(), 0..6)).prop_map(|(kind, mut servers)| {
         if matches!(kind, TopologyType::Single | TopologyType::LoadBalanced) {
@@ -101,55 +102,58 @@ fn criteria() -> impl Strategy<Value = SelectionCriteria> {
     ]
 }
 
-fn targets<'a>(criteria: &'a SelectionCriteria, bound: &'a ServerAddress) -> [Target<'a>; 4] {
+fn targets<'a>(
+    criteria: &'a SelectionCriteria,
+    bound: &'a ServerAddress,
+) -> [SelectionTarget<'a>; 4] {
     [
-        Target::Write,
-        Target::Read(criteria),
-        Target::WritingAggregate(criteria),
-        Target::Server(bound),
+        SelectionTarget::Write,
+        SelectionTarget::Read(criteria),
+        SelectionTarget::WritingAggregate(criteria),
+        SelectionTarget::Server(bound),
     ]
 }
 
-fn deprioritised() -> impl Strategy<Value = Vec<ServerAddress>> {
+fn deprioritized() -> impl Strategy<Value = Vec<ServerAddress>> {
     subsequence(HOSTS.to_vec(), 0..=HOSTS.len())
         .prop_map(|hosts| hosts.into_iter().map(address).collect())
 }
 
 proptest! {
     #[test]
-    fn a_chosen_server_is_suitable_and_there_is_one_whenever_any_is(
+    fn selected_server_is_suitable(
         topology in topologies(),
         criteria in criteria(),
-        deprioritised in deprioritised(),
+        deprioritized in deprioritized(),
         random: [u64; 2],
     ) {
-        let settings = Settings::default();
+        let settings = SelectionSettings::default();
         let bound = address("a");
         for target in targets(&criteria, &bound) {
-            let suitable = suitable(&topology, target, &deprioritised, &settings);
-            match select(&topology, target, &deprioritised, &settings, |_| 0, random) {
-                Selection::Chosen(server) => prop_assert!(suitable.unwrap().contains(&server)),
-                Selection::NoneYet => prop_assert!(suitable.unwrap().is_empty()),
+            let suitable = suitable(&topology, target, &deprioritized, &settings);
+            match select(&topology, target, &deprioritized, &settings, |_| 0, random) {
+                Selection::Selected(server) => prop_assert!(suitable.unwrap().contains(&server)),
+                Selection::NoneSuitable => prop_assert!(suitable.unwrap().is_empty()),
                 Selection::Impossible(error) => prop_assert_eq!(suitable.unwrap_err(), error),
             }
         }
     }
 
     #[test]
-    fn a_deprioritised_server_is_chosen_only_if_no_other_is_suitable(
+    fn deprioritized_server_is_selected_only_if_no_other_is_suitable(
         topology in topologies(),
         criteria in criteria(),
-        deprioritised in deprioritised(),
+        deprioritized in deprioritized(),
         random: [u64; 2],
     ) {
-        let settings = Settings::default();
+        let settings = SelectionSettings::default();
         let bound = address("a");
         for target in targets(&criteria, &bound) {
-            let chosen = select(&topology, target, &deprioritised, &settings, |_| 0, random);
-            let Selection::Chosen(server) = chosen else { continue };
-            if deprioritised.contains(&server.address) {
+            let chosen = select(&topology, target, &deprioritized, &settings, |_| 0, random);
+            let Selection::Selected(server) = chosen else { continue };
+            if deprioritized.contains(&server.address) {
                 let mut rest = topology.servers.values().collect::<Vec<_>>();
-                rest.retain(|server| !deprioritised.contains(&server.address));
+                rest.retain(|server| !deprioritized.contains(&server.address));
                 let others = candidates::matching(&topology, rest, target, &settings);
                 prop_assert!(others.is_empty());
             }
@@ -157,23 +161,23 @@ proptest! {
     }
 
     #[test]
-    fn the_short_way_and_the_long_way_agree(
+    fn sole_candidate_agrees_with_suitable(
         topology in topologies(),
         criteria in criteria(),
-        deprioritised in deprioritised(),
+        deprioritized in deprioritized(),
     ) {
-        let settings = Settings::default();
+        let settings = SelectionSettings::default();
         let bound = address("a");
         for target in targets(&criteria, &bound) {
             if let Some(server) = sole_candidate(&topology, target, &settings) {
-                let suitable = suitable(&topology, target, &deprioritised, &settings).unwrap();
+                let suitable = suitable(&topology, target, &deprioritized, &settings).unwrap();
                 prop_assert!(suitable.contains(&server));
             }
         }
     }
 
     #[test]
-    fn no_choice_is_busier_than_both_of_two_candidates(
+    fn picked_server_is_never_the_busiest(
         counts in prop::collection::vec(0_usize..5, 2..8),
         random: [u64; 2],
     ) {
@@ -181,24 +185,24 @@ proptest! {
         let picked = pick(&candidates, |index| counts[index], random).unwrap();
         let busier = counts.iter().filter(|count| **count > counts[picked]).count();
         let equal = counts.iter().filter(|count| **count == counts[picked]).count();
-        // Someone lost the comparison: a busier one, or a tie.
+        // The loser of the comparison is busier, or equally busy.
         prop_assert!(busier + equal >= 2);
     }
 
     #[test]
-    fn whatever_cannot_be_selected_can_be_explained(
+    fn explanation_is_never_empty(
         topology in topologies(),
         criteria in criteria(),
     ) {
         let bound = address("a");
         for target in targets(&criteria, &bound) {
-            prop_assert!(!explain(&topology, target, &Settings::default()).is_empty());
+            prop_assert!(!explain(&topology, target, &SelectionSettings::default()).is_empty());
         }
     }
 
     #[test]
-    fn a_preference_survives_its_document(preference in preferences()) {
-        // Staleness of less than a second or beyond an int64 has no place in the document.
+    fn read_preference_survives_serialization(preference in preferences()) {
+        // A limit below one second or beyond an int64 cannot be expressed in the document.
         let expressible = |limit: Duration| i64::try_from(limit.as_secs()).is_ok_and(|s| s > 0);
         prop_assume!(preference.max_staleness().is_none_or(expressible));
         prop_assume!(preference.options().is_none_or(|options| {

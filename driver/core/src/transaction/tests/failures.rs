@@ -1,62 +1,63 @@
-//! Which labels errors get, and when a session lets go of its server.
+//! Labels of errors, and unpinning of sessions.
 
 use crate::{
-    retry::{Cause, Failure, Labels, Phase, TRANSIENT_TRANSACTION_ERROR},
-    transaction::{Part, UNKNOWN_TRANSACTION_COMMIT_RESULT, unpins},
+    retry::{AttemptFailure, AttemptPhase, ErrorLabels, FailureCause, TRANSIENT_TRANSACTION_ERROR},
+    transaction::{TransactionPosition, UNKNOWN_TRANSACTION_COMMIT_RESULT, unpins},
 };
 
 const TRANSIENT: Option<&str> = Some(TRANSIENT_TRANSACTION_ERROR);
 const UNKNOWN: Option<&str> = Some(UNKNOWN_TRANSACTION_COMMIT_RESULT);
 
-fn failure(phase: Phase, cause: Cause<'_>) -> Failure<'_> {
-    Failure { phase, cause, labels: Labels::default(), base_backoff: None }
+fn failure(phase: AttemptPhase, cause: FailureCause<'_>) -> AttemptFailure<'_> {
+    AttemptFailure { phase, cause, labels: ErrorLabels::default(), base_backoff: None }
 }
 
-fn refused(code: i32) -> Failure<'static> {
-    failure(Phase::Sending, Cause::Refused { code, message: "" })
+fn command_error(code: i32) -> AttemptFailure<'static> {
+    failure(AttemptPhase::Sent, FailureCause::CommandError { code, message: "" })
 }
 
-/// The labels of an operation's error and of a commit's.
-fn labels(failure: Failure<'_>, retryable: bool) -> [Option<&'static str>; 2] {
-    let [first, later] = [Part::First, Part::Later].map(|part| part.label(&failure, retryable));
+/// Returns the labels of an operation's and of a commit's error.
+fn labels(failure: AttemptFailure<'_>, retryable: bool) -> [Option<&'static str>; 2] {
+    let [first, later] = [TransactionPosition::First, TransactionPosition::Later]
+        .map(|position| position.label(&failure, retryable));
     assert_eq!(first, later);
-    assert_eq!(Part::Outside.label(&failure, retryable), None);
-    [later, Part::Commit.label(&failure, retryable)]
+    assert_eq!(TransactionPosition::Outside.label(&failure, retryable), None);
+    [later, TransactionPosition::Commit.label(&failure, retryable)]
 }
 
 #[test]
-fn a_broken_network_leaves_an_operation_to_be_repeated_and_a_commit_open() {
-    for phase in [Phase::BeforeSending, Phase::Sending] {
+fn network_errors_get_transaction_labels() {
+    for phase in [AttemptPhase::BeforeSend, AttemptPhase::Sent] {
         for cause in [
-            Cause::Network { ended_by_us: false },
-            Cause::Network { ended_by_us: true },
-            Cause::PoolCleared,
+            FailureCause::Network { aborted_by_client: false },
+            FailureCause::Network { aborted_by_client: true },
+            FailureCause::PoolCleared,
         ] {
             assert_eq!(labels(failure(phase, cause), false), [TRANSIENT, UNKNOWN], "{cause:?}");
         }
     }
-    assert_eq!(Part::Later.label_without_server(), TRANSIENT);
-    assert_eq!(Part::Commit.label_without_server(), UNKNOWN);
-    assert_eq!(Part::Outside.label_without_server(), None);
+    assert_eq!(TransactionPosition::Later.label_without_server(), TRANSIENT);
+    assert_eq!(TransactionPosition::Commit.label_without_server(), UNKNOWN);
+    assert_eq!(TransactionPosition::Outside.label_without_server(), None);
 }
 
 #[test]
-fn a_refused_operation_is_the_servers_to_label() {
-    assert_eq!(labels(refused(112), false), [None, None]);
-    assert_eq!(labels(refused(91), true), [None, UNKNOWN]);
-    assert_eq!(labels(refused(251), false), [None, None]);
+fn command_errors_of_operations_get_no_driver_label() {
+    assert_eq!(labels(command_error(112), false), [None, None]);
+    assert_eq!(labels(command_error(91), true), [None, UNKNOWN]);
+    assert_eq!(labels(command_error(251), false), [None, None]);
 }
 
 #[test]
-fn a_commit_that_took_too_long_is_open() {
-    assert_eq!(labels(refused(50), false), [None, UNKNOWN]);
-    let at_handshake = Cause::Refused { code: 50, message: "" };
-    assert_eq!(labels(failure(Phase::BeforeSending, at_handshake), false), [None, None]);
+fn commit_after_max_time_ms_expired_has_an_unknown_result() {
+    assert_eq!(labels(command_error(50), false), [None, UNKNOWN]);
+    let at_handshake = FailureCause::CommandError { code: 50, message: "" };
+    assert_eq!(labels(failure(AttemptPhase::BeforeSend, at_handshake), false), [None, None]);
 }
 
 #[test]
-fn a_write_concern_that_may_yet_be_met_leaves_a_commit_open() {
-    let error = |code| failure(Phase::Sending, Cause::WriteConcern { code });
+fn satisfiable_write_concern_error_leaves_the_commit_result_unknown() {
+    let error = |code| failure(AttemptPhase::Sent, FailureCause::WriteConcern { code });
     for code in [64, 91, 50] {
         assert_eq!(labels(error(code), false), [None, UNKNOWN], "{code}");
     }
@@ -66,22 +67,24 @@ fn a_write_concern_that_may_yet_be_met_leaves_a_commit_open() {
 }
 
 #[test]
-fn errors_of_our_own_get_no_label() {
-    for cause in [Cause::Driver, Cause::UnreadableReply] {
-        assert_eq!(labels(failure(Phase::Sending, cause), false), [None, None]);
+fn driver_errors_get_no_transaction_label() {
+    for cause in [FailureCause::Driver, FailureCause::MalformedReply] {
+        assert_eq!(labels(failure(AttemptPhase::Sent, cause), false), [None, None]);
     }
 }
 
 #[test]
-fn a_session_lets_go_of_its_server_after_what_it_cannot_go_on_with() {
-    let transient: Labels = [TRANSIENT_TRANSACTION_ERROR].iter().collect();
-    let none = Labels::default();
-    for part in [Part::First, Part::Later, Part::Commit] {
-        assert!(unpins(part, transient, None));
-        assert!(!unpins(part, none, None), "a duplicate key is no reason");
+fn session_unpins_after_transient_errors_and_aborts() {
+    let transient: ErrorLabels = [TRANSIENT_TRANSACTION_ERROR].iter().collect();
+    let none = ErrorLabels::default();
+    for position in
+        [TransactionPosition::First, TransactionPosition::Later, TransactionPosition::Commit]
+    {
+        assert!(unpins(position, transient, None));
+        assert!(!unpins(position, none, None), "a duplicate key is no reason");
     }
-    assert!(unpins(Part::Later, none, TRANSIENT));
-    assert!(unpins(Part::Commit, none, UNKNOWN));
-    assert!(unpins(Part::Abort, none, None));
-    assert!(!unpins(Part::Outside, transient, None));
+    assert!(unpins(TransactionPosition::Later, none, TRANSIENT));
+    assert!(unpins(TransactionPosition::Commit, none, UNKNOWN));
+    assert!(unpins(TransactionPosition::Abort, none, None));
+    assert!(!unpins(TransactionPosition::Outside, transient, None));
 }

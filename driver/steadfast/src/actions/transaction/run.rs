@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_core::transaction::{AfterCommit, Convenience, NoTimeLeft};
+use steadfast_core::transaction::{AfterCommit, WithTransaction, WithTransactionTimeout};
 
 use super::{StartTransaction, misuse, start, time_limit};
 use crate::{
@@ -129,7 +129,7 @@ impl StartTransaction<&mut ClientSession> {
 
 /// Attempts of one convenient transaction.
 struct TransactionRun {
-    attempts: Convenience,
+    attempts: WithTransaction,
     /// Deadline from a time-out. Without one, the 120 seconds of the specification apply.
     deadline: Option<Deadline>,
     client: Client,
@@ -145,9 +145,9 @@ impl TransactionRun {
         let limit = time_limit(session, options).or(session.default_timeout());
         let deadline = limit.map(Deadline::begin);
         let attempts = match deadline {
-            None => Convenience::new(now()),
+            None => WithTransaction::new(now()),
             Some(deadline) => {
-                Convenience::within(deadline.remaining().unwrap_or(Duration::MAX), now())
+                WithTransaction::within(deadline.remaining().unwrap_or(Duration::MAX), now())
             }
         };
         let (client, session) = (session.client(), Arc::clone(session.shared()));
@@ -163,7 +163,7 @@ impl TransactionRun {
         match self.attempts.begin(now(), random_unit()) {
             Ok(wait) if wait.is_zero() => {}
             Ok(wait) => tokio::time::sleep(wait).await,
-            Err(NoTimeLeft) => return Err(self.no_time_left(self.latest.clone())),
+            Err(WithTransactionTimeout) => return Err(self.no_time_left(self.latest.clone())),
         }
         self.client.executor().abort_unexecuted_end(&self.session);
         self.session.background_abort(self.deadline.and_then(Deadline::remaining)).await;
@@ -222,13 +222,13 @@ impl TransactionRun {
             let timed_out = error.code() == Some(MAX_TIME_EXPIRED) || error.is_timeout();
             match self.attempts.after_commit(|label| error.contains_label(label), timed_out, now())
             {
-                AfterCommit::CommitAgain => {}
-                AfterCommit::RunAgain => {
+                AfterCommit::RepeatCommit => {}
+                AfterCommit::RetryTransaction => {
                     self.latest = Some(error);
                     return None;
                 }
                 AfterCommit::Raise => return Some(Err(error)),
-                AfterCommit::NoTimeLeft => return Some(Err(self.no_time_left(Some(error)))),
+                AfterCommit::TimedOut => return Some(Err(self.no_time_left(Some(error)))),
             }
         }
     }

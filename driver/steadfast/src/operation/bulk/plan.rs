@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Statements;
 use crate::{
     collection::Handle,
-    command::Kind,
+    command::CommandKind,
     error::{Error, Result},
     operation::{
         WriteLimits,
@@ -83,7 +83,7 @@ impl Room {
             count: limits.batch_count.max(1),
         };
         for verb in Verb::ALL {
-            let body = head(collection, verb, settings, Kind::Write)?.body;
+            let body = head(collection, verb, settings, CommandKind::Write)?.body;
             let beside = FRAME_BYTES
                 + body.as_bytes().len()
                 + verb.identifier().len()
@@ -109,7 +109,7 @@ impl Room {
             Verb::Update | Verb::Delete => "write",
         };
         Err(Error::invalid_argument(format!(
-            "{what} {index} is {length} bytes long, but the server takes {limit} at most"
+            "{what} {index} is {length} bytes long; the server accepts at most {limit}"
         )))
     }
 

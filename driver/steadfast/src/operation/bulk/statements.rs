@@ -107,7 +107,7 @@ impl<'a> Statements<'a> {
             held.push(document);
         }
         statements.held = Some(Box::new(held));
-        statements.not_empty("insert_many needs at least one document")
+        statements.not_empty("insert_many requires at least one document")
     }
 
     /// The models of a `bulk_write`.
@@ -118,7 +118,7 @@ impl<'a> Statements<'a> {
         for model in models {
             statements.push(&model)?;
         }
-        statements.not_empty("bulk_write needs at least one model")
+        statements.not_empty("bulk_write requires at least one model")
     }
 
     /// None yet, and room for so many inserts.

@@ -57,7 +57,7 @@ fn sent(statements: &Statements<'_>, batch: &Batch) -> Vec<Document> {
     sent
 }
 
-fn commands(models: Vec<WriteModel>, ordered: bool) -> Vec<(Document, Vec<Document>, Kind)> {
+fn commands(models: Vec<WriteModel>, ordered: bool) -> Vec<(Document, Vec<Document>, CommandKind)> {
     let collection: Arc<Handle> = collection();
     let statements = Statements::of_models(models).unwrap();
     let settings = settings_with(ordered);
@@ -94,10 +94,10 @@ async fn every_model_becomes_its_statement() {
             (
                 doc! { "insert": "books", "ordered": ordered },
                 vec![doc! { "_id": 1 }],
-                Kind::RecognisableWrite,
+                CommandKind::RetryableWrite,
             ),
-            (doc! { "update": "books", "ordered": ordered }, updates.clone(), Kind::Write),
-            (doc! { "delete": "books", "ordered": ordered }, deletes.clone(), Kind::Write),
+            (doc! { "update": "books", "ordered": ordered }, updates.clone(), CommandKind::Write),
+            (doc! { "delete": "books", "ordered": ordered }, deletes.clone(), CommandKind::Write),
         ];
         assert_eq!(commands(models.clone(), ordered), expected);
     }
@@ -106,12 +106,15 @@ async fn every_model_becomes_its_statement() {
 #[tokio::test]
 async fn a_batch_can_be_recognised_unless_one_of_its_writes_is_of_many() {
     // pitfall 12
-    let kinds = |models| -> Vec<Kind> {
+    let kinds = |models| -> Vec<CommandKind> {
         commands(models, true).into_iter().map(|(_, _, kind)| kind).collect()
     };
-    assert_eq!(kinds(vec![update(1), update(2)]), [Kind::RecognisableWrite]);
-    assert_eq!(kinds(vec![update(1), update_many(2)]), [Kind::Write]);
-    assert_eq!(kinds(vec![update_many(1), insert(2)]), [Kind::Write, Kind::RecognisableWrite]);
+    assert_eq!(kinds(vec![update(1), update(2)]), [CommandKind::RetryableWrite]);
+    assert_eq!(kinds(vec![update(1), update_many(2)]), [CommandKind::Write]);
+    assert_eq!(
+        kinds(vec![update_many(1), insert(2)]),
+        [CommandKind::Write, CommandKind::RetryableWrite]
+    );
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ impl Operations {
             operations.push(&model.into())?;
         }
         if operations.entries.is_empty() {
-            return Err(Error::invalid_argument("bulk_write needs at least one model"));
+            return Err(Error::invalid_argument("bulk_write requires at least one model"));
         }
         Ok(operations)
     }
@@ -179,7 +179,9 @@ impl Operations {
     fn place(&mut self, model: &WriteModel) -> Result<usize> {
         let namespace = model.namespace().ok_or_else(|| {
             let index = self.entries.len();
-            Error::invalid_argument(format!("write {index} does not say which collection it is of"))
+            Error::invalid_argument(format!(
+                "model {index} has no namespace; set it for Client::bulk_write"
+            ))
         })?;
         if let Some(position) = self.positions.get(namespace) {
             return Ok(*position);
@@ -200,8 +202,9 @@ impl Operations {
             let id = insert::append(document, out, expected)?;
             let document_bytes = out.len() - document_start;
             out.push(0);
-            let length = i32::try_from(out.len() - start)
-                .map_err(|_| Error::invalid_argument("a document is longer than BSON can tell"))?;
+            let length = i32::try_from(out.len() - start).map_err(|_| {
+                Error::invalid_argument("the document exceeds the maximum length of BSON")
+            })?;
             out[start..start + 4].copy_from_slice(&length.to_le_bytes());
             Ok((id, document_bytes))
         })?;
@@ -220,7 +223,7 @@ impl Operations {
             let start = out.len();
             bson::serialize_to_buffer(update, out)?;
             let Some(mods) = RawDocument::from_bytes(&out[start..])?.get("updateMods")? else {
-                return Err(Error::invalid_argument("an update is nothing at all"));
+                return Err(Error::invalid_argument("the update is empty"));
             };
             change.check(mods)?;
             Ok(mods.as_document().map_or(0, |document| document.as_bytes().len()))

@@ -107,7 +107,7 @@ impl Room {
     fn check(&self, index: usize, own: usize, namespace: usize, document: usize) -> Result<()> {
         let too_long = |what, length, limit| {
             Err(Error::invalid_argument(format!(
-                "{what} {index} is {length} bytes long, but the server takes {limit} at most"
+                "{what} {index} is {length} bytes long; the server accepts at most {limit}"
             )))
         };
         if document > self.document_bytes {
@@ -135,5 +135,5 @@ fn encode_namespaces(operations: &Operations) -> Result<Vec<RawDocumentBuf>> {
 }
 
 fn too_many_collections() -> Error {
-    Error::invalid_argument("a bulk write is about more collections than BSON can count")
+    Error::invalid_argument("the bulk write has too many namespaces")
 }

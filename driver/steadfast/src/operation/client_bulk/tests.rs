@@ -52,7 +52,7 @@ async fn a_command_says_what_it_is_to_answer() {
     let settings = Settings { ordered: false, ..Settings::default() };
     let plain = command(&client, &settings, false, false).unwrap();
     assert_eq!(body(&plain), doc! { "bulkWrite": 1, "errorsOnly": true, "ordered": false });
-    assert_eq!((&*plain.database, plain.kind), ("admin", Kind::RecognisableWrite));
+    assert_eq!((&*plain.database, plain.kind), ("admin", CommandKind::RetryableWrite));
     let (comment, variables, concern) =
         (Bson::from("note"), doc! { "x": 1 }, WriteConcern::nodes(2));
     let settings = Settings {
@@ -67,7 +67,7 @@ async fn a_command_says_what_it_is_to_answer() {
         "bulkWrite": 1, "errorsOnly": false, "ordered": true, "bypassDocumentValidation": true,
         "comment": "note", "let": { "x": 1 }, "writeConcern": { "w": 2 },
     };
-    assert_eq!((body(&full), full.kind), (expected, Kind::Write));
+    assert_eq!((body(&full), full.kind), (expected, CommandKind::Write));
 }
 
 #[test]

@@ -15,7 +15,9 @@ fn statement(command: &Command) -> Document {
 #[tokio::test]
 async fn one_or_all_is_a_matter_of_the_limit() {
     // pitfall 12
-    for (multi, limit, kind) in [(false, 1, Kind::RecognisableWrite), (true, 0, Kind::Write)] {
+    for (multi, limit, kind) in
+        [(false, 1, CommandKind::RetryableWrite), (true, 0, CommandKind::Write)]
+    {
         let command = delete(&collection(), &doc! { "x": 1 }, multi, None).unwrap();
         assert_eq!(body(&command), doc! { "delete": "books", "ordered": true });
         assert_eq!(statement(&command), doc! { "q": { "x": 1 }, "limit": limit });

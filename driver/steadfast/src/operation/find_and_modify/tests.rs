@@ -34,7 +34,7 @@ async fn an_update_with_every_option() {
             "writeConcern": { "w": "majority" },
         }
     );
-    assert_eq!(command.kind, Kind::RecognisableWrite);
+    assert_eq!(command.kind, CommandKind::RetryableWrite);
     assert!(command.sequence.is_none());
 }
 

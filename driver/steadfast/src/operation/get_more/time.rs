@@ -22,14 +22,14 @@ impl GetMoreOptions {
             return match mode {
                 None => Ok(()),
                 Some(_) => Err(Error::invalid_argument(
-                    "timeout_mode says what a timeout is for, but there is no timeout",
+                    "timeout_mode requires a timeout, but no timeout is set",
                 )),
             };
         };
         let tailable = cursor_type != CursorType::NonTailable;
         if tailable && mode == Some(TimeoutMode::CursorLifetime) {
             return Err(Error::invalid_argument(
-                "a tailable cursor has no end: its timeout_mode can only be Iteration",
+                "timeout_mode of a tailable cursor must be Iteration",
             ));
         }
         if let Some(wait) = self.max_time
@@ -37,8 +37,7 @@ impl GetMoreOptions {
             && wait >= limit.timeout
         {
             return Err(Error::invalid_argument(format!(
-                "the server is to wait {wait:?} for documents (max_await_time), but the timeout \
-                 would be over by then ({:?})",
+                "max_await_time {wait:?} must be shorter than the timeout {:?}",
                 limit.timeout
             )));
         }

@@ -20,7 +20,7 @@ async fn a_plain_insert_carries_its_document_beside_the_body() {
     let command = one(&collection(), encoded.bytes, None).unwrap();
     assert_eq!(body(&command), doc! { "insert": "books", "ordered": true });
     assert_eq!((&*command.name, &*command.database), ("insert", "library"));
-    assert_eq!(command.kind, Kind::RecognisableWrite);
+    assert_eq!(command.kind, CommandKind::RetryableWrite);
     assert!(command.acknowledged);
     let sequence = command.sequence.unwrap();
     assert_eq!(sequence.identifier.as_str(), "documents");

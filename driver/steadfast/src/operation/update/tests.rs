@@ -29,7 +29,7 @@ async fn a_plain_update_is_its_filter_and_its_operators() {
     let command = updating(doc! { "$inc": { "x": 1 } }, false, None).unwrap();
     assert_eq!(body(&command), doc! { "update": "books", "ordered": true });
     assert_eq!(statement(&command), doc! { "q": { "x": 1 }, "u": { "$inc": { "x": 1 } } });
-    assert_eq!(command.kind, Kind::RecognisableWrite);
+    assert_eq!(command.kind, CommandKind::RetryableWrite);
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn an_update_of_many_cannot_be_recognised_when_it_comes_twice() {
         statement(&command),
         doc! { "q": { "x": 1 }, "u": { "$inc": { "x": 1 } }, "multi": true }
     );
-    assert_eq!(command.kind, Kind::Write);
+    assert_eq!(command.kind, CommandKind::Write);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_replacement_is_sent_as_it_is() {
         statement(&command),
         doc! { "q": { "x": 1 }, "u": { "y": 2 }, "upsert": true, "hint": "x_1" }
     );
-    assert_eq!(command.kind, Kind::RecognisableWrite);
+    assert_eq!(command.kind, CommandKind::RetryableWrite);
 }
 
 #[tokio::test]

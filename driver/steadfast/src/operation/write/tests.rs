@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn head_of(verb: Verb, settings: &Settings<'_>) -> Document {
-    body(&head(&collection(), verb, settings, Kind::Write).unwrap())
+    body(&head(&collection(), verb, settings, CommandKind::Write).unwrap())
 }
 
 #[tokio::test]
@@ -52,11 +52,12 @@ async fn the_write_concern_is_the_nearest_one() {
     let options = CollectionOptions::builder().write_concern(WriteConcern::majority()).build();
     let collection = collection_with(options);
     let own = WriteConcern::nodes(0);
-    let inherited = head(&collection, Verb::Insert, &Settings::default(), Kind::Write).unwrap();
+    let inherited =
+        head(&collection, Verb::Insert, &Settings::default(), CommandKind::Write).unwrap();
     assert_eq!(body(&inherited).get_document("writeConcern").unwrap(), &doc! { "w": "majority" });
     assert!(inherited.acknowledged);
     let settings = Settings { write_concern: Some(&own), ..Settings::default() };
-    let unacknowledged = head(&collection, Verb::Insert, &settings, Kind::Write).unwrap();
+    let unacknowledged = head(&collection, Verb::Insert, &settings, CommandKind::Write).unwrap();
     assert_eq!(body(&unacknowledged).get_document("writeConcern").unwrap(), &doc! { "w": 0 });
     assert!(!unacknowledged.acknowledged);
 }
@@ -64,13 +65,17 @@ async fn the_write_concern_is_the_nearest_one() {
 #[tokio::test]
 async fn names_and_variables_with_nul_bytes_are_refused() {
     // pitfall 41
-    let error =
-        head(&collection_named("a", "b\0c"), Verb::Insert, &Settings::default(), Kind::Write)
-            .unwrap_err();
+    let error = head(
+        &collection_named("a", "b\0c"),
+        Verb::Insert,
+        &Settings::default(),
+        CommandKind::Write,
+    )
+    .unwrap_err();
     assert!(error.is_invalid_argument(), "{error}");
     let variables = doc! { "a\0b": 1 };
     let settings = Settings { let_vars: Some(&variables), ..Settings::default() };
-    let error = head(&collection(), Verb::Update, &settings, Kind::Write).unwrap_err();
+    let error = head(&collection(), Verb::Update, &settings, CommandKind::Write).unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Bson(_)), "{error}");
 }
 

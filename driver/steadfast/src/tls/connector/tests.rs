@@ -1,9 +1,6 @@
 //! Handshakes in memory, with certificates made for each test.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::{
@@ -11,6 +8,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer},
     server::WebPkiClientVerifier,
 };
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::*;
@@ -47,30 +45,10 @@ fn certificate(issuer: &Authority, names: &[&str], years: (i32, i32)) -> Certifi
 const VALID: (i32, i32) = (2020, 4000);
 const EXPIRED: (i32, i32) = (2020, 2021);
 
-/// A folder of its own for each test, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("steadfast-tls-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, content: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, content).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn write_file(folder: &TempDir, name: &str, content: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    path
 }
 
 fn trusting(path: &Path) -> TlsOptions {
@@ -134,14 +112,14 @@ fn refusal(result: Result<usize, TlsError>) -> CertificateError {
 
 /// One authority in a file, and a server that it vouches for.
 struct Scene {
-    folder: Folder,
+    folder: TempDir,
     authority: Authority,
     ca_file: PathBuf,
 }
 
 fn scene() -> Scene {
-    let (folder, authority) = (Folder::new(), authority("the right one"));
-    let ca_file = folder.file("ca.pem", &authority.pem());
+    let (folder, authority) = (tempfile::tempdir().unwrap(), authority("the right one"));
+    let ca_file = write_file(&folder, "ca.pem", &authority.pem());
     Scene { folder, authority, ca_file }
 }
 
@@ -263,7 +241,7 @@ async fn the_client_certificate_is_presented() {
     let without = handshake(demanding(), &options, "db.example.com").await;
     assert!(matches!(without, Err(TlsError::Handshake { .. })), "{without:?}");
 
-    options.cert_key_file_path = Some(scene.folder.file("client.pem", &client.pem));
+    options.cert_key_file_path = Some(write_file(&scene.folder, "client.pem", &client.pem));
     assert_eq!(handshake(demanding(), &options, "db.example.com").await.unwrap(), 1);
 }
 
@@ -301,11 +279,11 @@ fn files_that_will_not_do_are_named_with_the_reason() {
         ("older.pem", &format!("{chain}{older}"), &cert, "encrypted private key"),
         ("mixed.pem", &format!("{other_key}{chain}"), &cert, "cannot be used as client"),
     ] {
-        let path = folder.file(name, content);
+        let path = write_file(&folder, name, content);
         let text = TlsConnector::new(&options(&path)).unwrap_err().to_string();
         assert!(text.contains(name) && text.contains(reason), "{name}: {text}");
     }
-    let text = TlsConnector::new(&ca(&folder.0.join("absent.pem"))).unwrap_err().to_string();
+    let text = TlsConnector::new(&ca(&folder.path().join("absent.pem"))).unwrap_err().to_string();
     assert!(text.contains("absent.pem") && text.contains("cannot read"), "{text}");
 }
 

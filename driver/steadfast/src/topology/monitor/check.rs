@@ -8,7 +8,7 @@ use std::{
 use bson::{RawDocument, RawDocumentBuf, raw::cstr};
 use bytes::Bytes;
 use steadfast_core::{
-    address::ServerAddress, description::TopologyVersion, hello::HelloReply, monitor::Check,
+    address::ServerAddress, description::TopologyVersion, hello::HelloReply, monitor::MonitorCheck,
 };
 
 use super::next_monitor_connection;
@@ -28,13 +28,13 @@ pub(super) struct Answer {
 
 /// Performs a check. On failure the connection is of no use any more.
 pub(super) async fn perform(
-    check: &Check,
+    check: &MonitorCheck,
     connection: &mut Option<Connection>,
     address: &ServerAddress,
     establisher: &Establisher,
 ) -> Result<Answer> {
     match check {
-        Check::Connect => {
+        MonitorCheck::Connect => {
             let mut new = establisher.open(address).await?;
             new.id = next_monitor_connection();
             let began = Instant::now();
@@ -43,11 +43,11 @@ pub(super) async fn perform(
             *connection = Some(new);
             answer(&reply, began.elapsed(), false)
         }
-        Check::Poll => {
+        MonitorCheck::Poll => {
             let hello = hello(establisher, speaks_modern_hello(connection.as_ref()), None);
             ask(open(connection)?, &hello).await
         }
-        Check::Await { topology_version, max_await_time } => {
+        MonitorCheck::Await { topology_version, max_await_time } => {
             let wait = Some((*topology_version, *max_await_time));
             let hello = hello(establisher, speaks_modern_hello(connection.as_ref()), wait);
             let connection = open(connection)?;
@@ -57,7 +57,7 @@ pub(super) async fn perform(
             connection.send(request_id, true, None).await?;
             next(connection).await
         }
-        Check::ReadNext => next(open(connection)?).await,
+        MonitorCheck::ReadNext => next(open(connection)?).await,
         _ => Err(Error::new(ErrorKind::Internal { message: format!("unknown check {check:?}") })),
     }
 }

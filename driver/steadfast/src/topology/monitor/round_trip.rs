@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_core::{
     address::ServerAddress,
     monitor::{MIN_HEARTBEAT_FREQUENCY, MonitorSettings},
-    sdam::Input,
+    sdam::TopologyInput,
 };
 use tokio::task::AbortHandle;
 
@@ -58,7 +58,7 @@ async fn ping(
         };
         match sample {
             Ok(Some(sample)) => {
-                topology.apply(Input::RoundTrip { address: address.clone(), sample }, None);
+                topology.apply(TopologyInput::RoundTrip { address: address.clone(), sample }, None);
             }
             Ok(None) => {}
             Err(_) => connection = None,

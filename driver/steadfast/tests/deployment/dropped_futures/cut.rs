@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use blackpipe_base::rng;
 use steadfast::error::{Error, Result};
 
 /// Longest time before a future is dropped, in microseconds.
@@ -16,10 +17,10 @@ const MOST_POLLS: u64 = 14;
 /// Of this many futures, one is awaited to its end.
 const AWAITED_ONE_IN: u64 = 8;
 
-/// Random numbers (SplitMix64), the same for the same seed.
+/// Random numbers, the same for the same seed.
 #[derive(Debug)]
 pub(super) struct Rng {
-    state: u64,
+    numbers: rng::Rng,
     /// Number of futures that were dropped by these numbers.
     pub(super) dropped: u64,
 }
@@ -27,19 +28,12 @@ pub(super) struct Rng {
 impl Rng {
     /// Numbers of a task.
     pub(super) fn new(seed: u64, task: u64) -> Self {
-        Self { state: seed ^ (task + 1).wrapping_mul(0xd134_2543_de82_ef95), dropped: 0 }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let seed = seed ^ (task + 1).wrapping_mul(0xd134_2543_de82_ef95);
+        Self { numbers: rng::Rng::new(seed), dropped: 0 }
     }
 
     pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.numbers.below(bound)
     }
 
     pub(super) fn one_in(&mut self, many: u64) -> bool {

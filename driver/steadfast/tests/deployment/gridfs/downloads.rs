@@ -26,6 +26,7 @@ type Case<'a> = (&'a [(i32, &'a [u8])], fn(&GridFsErrorKind) -> bool);
 
 #[tokio::test]
 async fn a_corrupt_file_is_told_from_a_whole_one() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     use GridFsErrorKind as Kind;
     let own = Own::new().await;
     let (a, b, c) = (&b"1234"[..], &b"5678"[..], &b"90"[..]);
@@ -77,6 +78,7 @@ async fn a_corrupt_file_is_told_from_a_whole_one() -> Result<()> {
 
 #[tokio::test]
 async fn errors_beyond_what_is_read_are_not_met() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let id = stored(&own, &[(0, b"1234"), (1, b"5")]).await?;
     let mut download = own.bucket.open_download_stream(id).await?;
@@ -88,6 +90,7 @@ async fn errors_beyond_what_is_read_are_not_met() -> Result<()> {
 
 #[tokio::test]
 async fn a_part_of_a_file_is_read_without_what_is_before_it() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let contents = bytes(50);
     let id = own.upload("file", &contents).await?;
@@ -131,6 +134,7 @@ async fn a_part_of_a_file_is_read_without_what_is_before_it() -> Result<()> {
 
 #[tokio::test]
 async fn an_empty_file_has_no_chunks_and_asks_for_none() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let id = own.upload("file", b"").await?;
     own.commands();
@@ -141,6 +145,7 @@ async fn an_empty_file_has_no_chunks_and_asks_for_none() -> Result<()> {
 
 #[tokio::test]
 async fn a_destination_that_fails_ends_the_download() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let id = own.upload("file", b"12345678").await?;
     let mut full = io::Cursor::new(vec![0; 5].into_boxed_slice());

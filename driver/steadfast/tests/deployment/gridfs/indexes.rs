@@ -26,6 +26,7 @@ const ALL: [&str; 7] = [
 
 #[tokio::test]
 async fn they_are_made_right_before_the_first_upload_and_only_then() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::with(|options| {
         let secondary = ReadPreference::Secondary { options: None };
         options.selection_criteria = Some(SelectionCriteria::ReadPreference(secondary));
@@ -56,6 +57,7 @@ async fn they_are_made_right_before_the_first_upload_and_only_then() -> Result<(
 
 #[tokio::test]
 async fn they_are_made_for_an_empty_file_too_and_again_after_a_drop() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     for _ in 0..2 {
         own.upload("file", b"").await?;
@@ -71,6 +73,7 @@ async fn they_are_made_for_an_empty_file_too_and_again_after_a_drop() -> Result<
 #[tokio::test]
 async fn those_that_are_there_are_not_made_again_whatever_the_type_of_their_numbers() -> Result<()>
 {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let database = own.files.client().database("gridfs");
     let by_name = doc! { "key": { "filename": 1.0, "uploadDate": 1_i64 }, "name": "by name" };
@@ -87,6 +90,7 @@ async fn those_that_are_there_are_not_made_again_whatever_the_type_of_their_numb
 
 #[tokio::test]
 async fn they_are_not_looked_for_if_there_is_a_file() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     own.files.insert_one(doc! { "_id": 1 }).await?;
     own.commands();
@@ -98,6 +102,7 @@ async fn they_are_not_looked_for_if_there_is_a_file() -> Result<()> {
 
 #[tokio::test]
 async fn an_upload_fails_if_they_cannot_be_made() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     // The same keys, and not unique: a server has no two such indexes.
     own.chunks

@@ -32,6 +32,7 @@ async fn by_name(own: &Own, name: &str, revision: Option<i32>) -> Result<String>
 
 #[tokio::test]
 async fn revisions_are_counted_from_either_end() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = revisions().await?;
     for (revision, contents) in [
         (None, "third"),
@@ -61,6 +62,7 @@ async fn revisions_are_counted_from_either_end() -> Result<()> {
 
 #[tokio::test]
 async fn files_are_found_by_what_is_known_of_them() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = revisions().await?;
     let found: Vec<_> = own
         .bucket
@@ -82,6 +84,7 @@ async fn files_are_found_by_what_is_known_of_them() -> Result<()> {
 
 #[tokio::test]
 async fn files_are_renamed_by_id_and_by_name() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = revisions().await?;
     let other = own.bucket.find_one(doc! { "filename": "xyz" }).await?.unwrap();
     own.bucket.rename(other.id, "uvw").await?;
@@ -99,6 +102,7 @@ async fn files_are_renamed_by_id_and_by_name() -> Result<()> {
 
 #[tokio::test]
 async fn files_are_deleted_by_id_and_by_name() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = revisions().await?;
     let other = own.bucket.find_one(doc! { "filename": "xyz" }).await?.unwrap();
     own.bucket.delete(other.id.clone()).await?;
@@ -122,6 +126,7 @@ async fn files_are_deleted_by_id_and_by_name() -> Result<()> {
 
 #[tokio::test]
 async fn an_id_is_never_taken_for_an_operator() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = revisions().await?;
     let everything = Bson::from(doc! { "$gt": Bson::MinKey });
     let chunks = own.count_of_chunks().await;

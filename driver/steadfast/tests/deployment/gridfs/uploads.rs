@@ -19,6 +19,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_file_comes_back_as_it_was_stored() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     for length in [0, 1, 3, 4, 5, 8, 1_003] {
         let contents = bytes(length);
@@ -32,6 +33,7 @@ async fn a_file_comes_back_as_it_was_stored() -> Result<()> {
 
 #[tokio::test]
 async fn a_file_is_stored_as_the_specification_says() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let before = DateTime::now();
     let mut upload = own.bucket.open_upload_stream("file").await?;
@@ -71,6 +73,7 @@ async fn a_file_is_stored_as_the_specification_says() -> Result<()> {
 
 #[tokio::test]
 async fn a_large_file_goes_in_batches() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::with(|options| options.chunk_size_bytes = None).await;
     own.upload("small", b"").await?;
     own.commands();
@@ -91,6 +94,7 @@ async fn a_large_file_goes_in_batches() -> Result<()> {
 
 #[tokio::test]
 async fn a_file_is_seen_once_it_is_whole_and_not_before() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let mut upload = own.bucket.open_upload_stream("file").await?;
     upload.write_all(b"123456789").await?;
@@ -117,6 +121,7 @@ async fn a_file_is_seen_once_it_is_whole_and_not_before() -> Result<()> {
 
 #[tokio::test]
 async fn an_aborted_upload_leaves_nothing() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     for flushed in [false, true] {
         let mut upload = own.bucket.open_upload_stream("file").await?;
@@ -135,6 +140,7 @@ async fn an_aborted_upload_leaves_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn a_dropped_upload_leaves_nothing() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let mut upload = own.bucket.open_upload_stream("file").await?;
     upload.write_all(b"123456789").await?;
@@ -158,6 +164,7 @@ async fn a_dropped_upload_leaves_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn a_close_that_is_dropped_leaves_a_whole_file_or_nothing() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     own.upload("other", b"").await?;
     let mut ids = Vec::new();
@@ -192,6 +199,7 @@ async fn a_close_that_is_dropped_leaves_a_whole_file_or_nothing() -> Result<()> 
 
 #[tokio::test]
 async fn bytes_after_a_dropped_close_are_refused() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let mut upload = own.bucket.open_upload_stream("file").await?;
     upload.write_all(b"12345").await?;
@@ -205,6 +213,7 @@ async fn bytes_after_a_dropped_close_are_refused() -> Result<()> {
 
 #[tokio::test]
 async fn an_upload_with_an_id_that_is_taken_does_the_other_file_no_harm() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let id = Bson::Int32(1);
     own.bucket.upload_from_stream("first", &b"12345678"[..]).id(id.clone()).await?;
@@ -243,6 +252,7 @@ async fn an_upload_with_an_id_that_is_taken_does_the_other_file_no_harm() -> Res
 
 #[tokio::test]
 async fn what_is_stored_stays_after_an_error_until_it_is_aborted() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     own.upload("other", b"").await?;
     let database = own.chunks.client().database("gridfs");
@@ -286,6 +296,7 @@ impl AsyncRead for Broken {
 
 #[tokio::test]
 async fn an_upload_is_aborted_if_its_source_fails() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::with(|options| options.chunk_size_bytes = None).await;
     for length in [0, 10, 9_000_000] {
         let error = own.bucket.upload_from_stream("file", Broken(length)).await.unwrap_err();
@@ -299,6 +310,7 @@ async fn an_upload_is_aborted_if_its_source_fails() -> Result<()> {
 
 #[tokio::test]
 async fn a_chunk_has_some_bytes_and_fits_into_a_document() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     for impossible in [0, u32::MAX] {
         let error =
@@ -315,6 +327,7 @@ async fn a_chunk_has_some_bytes_and_fits_into_a_document() -> Result<()> {
 
 #[tokio::test]
 async fn many_uploads_at_once_do_not_mix() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::new().await;
     let contents: Vec<_> = (0..16).map(|nth| vec![nth; 100 + usize::from(nth)]).collect();
     let uploads = contents.iter().map(|contents| own.upload("file", contents));
@@ -330,6 +343,7 @@ async fn many_uploads_at_once_do_not_mix() -> Result<()> {
 
 #[tokio::test]
 async fn an_unacknowledged_bucket_stores_files_and_knows_nothing() -> Result<()> {
+    testbed::require!(testbed::shared::servers());
     let own = Own::with(|options| options.write_concern = Some(WriteConcern::nodes(0))).await;
     let id = own.upload("file", b"12345").await?;
     until("the file is there", || async {
@@ -345,6 +359,7 @@ async fn an_unacknowledged_bucket_stores_files_and_knows_nothing() -> Result<()>
 
 #[tokio::test]
 async fn the_streams_are_those_of_futures_too() -> io::Result<()> {
+    testbed::require!(testbed::shared::servers());
     use futures_io::{AsyncRead, AsyncWrite};
 
     let own = Own::new().await;

@@ -88,6 +88,7 @@ impl Watched {
 
 #[tokio::test]
 async fn prose_1_a_stream_tracks_the_last_token_it_has_seen() {
+    testbed::require!(V6_0);
     let watched = Watched::new("change streams, prose 1", |_| ()).await;
     let numbers = empty(&watched, "streams_prose_1").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
@@ -101,6 +102,7 @@ async fn prose_1_a_stream_tracks_the_last_token_it_has_seen() {
 
 #[tokio::test]
 async fn prose_3_a_stream_is_taken_up_once_with_its_pipeline_and_its_options() {
+    testbed::require!(V6_0);
     let app_name = "change streams, prose 3";
     let watched = Watched::new(app_name, |_| ()).await;
     let numbers = empty(&watched, "streams_prose_3").await;
@@ -127,6 +129,7 @@ async fn prose_3_a_stream_is_taken_up_once_with_its_pipeline_and_its_options() {
 
 #[tokio::test]
 async fn prose_4_an_error_of_the_aggregate_is_not_followed_by_a_resumption() {
+    testbed::require!(V6_0);
     let app_name = "change streams, prose 4";
     let watched = Watched::new(app_name, |options| options.retry_reads = Some(false)).await;
     let numbers = empty(&watched, "streams_prose_4").await;
@@ -146,6 +149,7 @@ async fn prose_4_an_error_of_the_aggregate_is_not_followed_by_a_resumption() {
 
 #[tokio::test]
 async fn prose_6_a_server_is_selected_by_the_first_read_preference_before_a_stream_is_taken_up() {
+    testbed::require!(V6_0);
     let app_name = "change streams, prose 6";
     let watched = Watched::new(app_name, |_| ()).await;
     let numbers = empty(&watched, "streams_prose_6").await;
@@ -167,6 +171,7 @@ async fn prose_6_a_server_is_selected_by_the_first_read_preference_before_a_stre
 
 #[tokio::test]
 async fn prose_7_a_cursor_whose_first_batch_is_empty_is_not_closed() {
+    testbed::require!(V6_0);
     let watched = Watched::new("change streams, prose 7", |_| ()).await;
     let numbers = empty(&watched, "streams_prose_7").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
@@ -178,6 +183,7 @@ async fn prose_7_a_cursor_whose_first_batch_is_empty_is_not_closed() {
 
 #[tokio::test]
 async fn prose_8_a_cursor_that_cannot_be_killed_does_not_keep_a_stream_from_being_taken_up() {
+    testbed::require!(V6_0);
     let app_name = "change streams, prose 8";
     let watched = Watched::new(app_name, |_| ()).await;
     let numbers = empty(&watched, "streams_prose_8").await;
@@ -193,6 +199,7 @@ async fn prose_8_a_cursor_that_cannot_be_killed_does_not_keep_a_stream_from_bein
 
 #[tokio::test]
 async fn prose_11_and_13_the_token_is_the_last_events_or_after_the_batch_the_servers() {
+    testbed::require!(V6_0);
     let watched = Watched::new("change streams, prose 11", |_| ()).await;
     let numbers = empty(&watched, "streams_prose_11").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
@@ -218,6 +225,7 @@ async fn prose_11_and_13_the_token_is_the_last_events_or_after_the_batch_the_ser
 
 #[tokio::test]
 async fn prose_14_until_the_first_event_the_token_is_what_the_stream_was_begun_after() {
+    testbed::require!(V6_0);
     let watched = Watched::new("change streams, prose 14", |_| ()).await;
     let numbers = empty(&watched, "streams_prose_14").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
@@ -237,6 +245,7 @@ async fn prose_14_until_the_first_event_the_token_is_what_the_stream_was_begun_a
 
 #[tokio::test]
 async fn prose_17_and_18_start_after_stays_until_there_was_an_event() {
+    testbed::require!(V6_0);
     let app_name = "change streams, prose 17";
     let watched = Watched::new(app_name, |_| ()).await;
     let numbers = empty(&watched, "streams_prose_17").await;

@@ -4,6 +4,7 @@
 use std::{collections::BTreeSet, net::SocketAddr};
 
 use futures_util::future::join_all;
+use steadfast::Collection;
 use testbed::{Mongos, ShardedCluster, Version, shared};
 
 use super::*;
@@ -15,7 +16,8 @@ const ROUNDS: usize = 10;
 
 /// Returns the shared cluster, or `None` if this machine has no servers of 8.2.
 fn cluster() -> Option<&'static ShardedCluster> {
-    testbed::require(Version::V8_2).then(|| shared::sharded_cluster().expect("a sharded cluster"))
+    testbed::found_or_skip(testbed::servers(Version::V8_2))?;
+    Some(shared::sharded_cluster().expect("a sharded cluster"))
 }
 
 /// `failCommand` on some mongos, for clients of one name: held by one test at a time, and switched off when it
@@ -82,74 +84,81 @@ fn addresses(servers: &[Mongos]) -> BTreeSet<String> {
     servers.iter().map(Mongos::address).map(|address: SocketAddr| address.to_string()).collect()
 }
 
-#[tokio::test]
-async fn prose_4_a_write_is_retried_on_another_mongos() {
+/// `failCommand` for this command, with these labels if there are any.
+fn failing(command: &str, labels: &[&str]) -> Document {
+    let mut data = doc! { "failCommands": [command], "errorCode": HOST_UNREACHABLE };
+    if !labels.is_empty() {
+        data.insert("errorLabels", labels);
+    }
+    data
+}
+
+/// Fails both attempts of an operation, in several rounds: the second is sent to the other mongos.
+async fn is_retried_on_another_mongos(
+    app_name: &'static str,
+    (command, labels): (&str, &[&str]),
+    operation: impl AsyncFn(Collection<Document>) -> Result<(), Error>,
+) {
     let Some(cluster) = cluster() else { return };
-    let app_name = "retryable writes, prose 4";
     let watched = client_of(cluster.mongos(), app_name).await;
-    let numbers = watched.collection("mongos_writes");
     for round in 1..=ROUNDS {
-        let data = doc! {
-            "failCommands": ["insert"], "errorCode": HOST_UNREACHABLE,
-            "errorLabels": ["RetryableWriteError"],
-        };
+        let data = failing(command, labels);
         let _point = MongosFailPoint::once(cluster.mongos(), app_name, data).await;
-        let error = bounded(numbers.insert_one(doc! {})).await.unwrap_err();
+        let error = bounded(operation(watched.collection("mongos_retries"))).await.unwrap_err();
         assert_eq!(error.code(), Some(HOST_UNREACHABLE), "{error:?}");
-        let (succeeded, failed) = watched.ends("insert");
+        let (succeeded, failed) = watched.ends(command);
         assert_eq!((succeeded.len(), failed.len()), (0, 2 * round), "{error:?}");
         assert_eq!(distinct(&failed[2 * round - 2..]), addresses(cluster.mongos()));
         assert_eq!(error.server_address(), failed.last(), "it names its own server: {error:?}");
     }
 }
 
-#[tokio::test]
-async fn prose_5_a_write_is_retried_on_the_only_mongos() {
+/// Fails the first attempt of an operation of a client that is connected to one mongos: the second is sent to it, too.
+async fn is_retried_on_the_only_mongos(
+    app_name: &'static str,
+    (command, labels): (&str, &[&str]),
+    operation: impl AsyncFn(Collection<Document>) -> Result<(), Error>,
+) {
     let Some(cluster) = cluster() else { return };
-    let app_name = "retryable writes, prose 5";
     let only = &cluster.mongos()[..1];
     let watched = client_of(only, app_name).await;
-    let data = doc! {
-        "failCommands": ["insert"], "errorCode": HOST_UNREACHABLE, "errorLabels": ["RetryableWriteError"],
-    };
-    let _point = MongosFailPoint::once(only, app_name, data).await;
-    bounded(watched.collection("mongos_writes").insert_one(doc! {})).await.unwrap();
-    let (succeeded, failed) = watched.ends("insert");
+    let _point = MongosFailPoint::once(only, app_name, failing(command, labels)).await;
+    bounded(operation(watched.collection("mongos_retries"))).await.unwrap();
+    let (succeeded, failed) = watched.ends(command);
     assert_eq!((succeeded.len(), failed.len()), (1, 1));
     assert_eq!(distinct(&succeeded), addresses(only));
     assert_eq!(succeeded, failed);
+}
+
+const INSERT: (&str, &[&str]) = ("insert", &["RetryableWriteError"]);
+const FIND: (&str, &[&str]) = ("find", &[]);
+
+async fn insert(collection: Collection<Document>) -> Result<(), Error> {
+    collection.insert_one(doc! {}).await.map(drop)
+}
+
+async fn find(collection: Collection<Document>) -> Result<(), Error> {
+    collection.find_one(doc! {}).await.map(drop)
+}
+
+#[tokio::test]
+async fn prose_4_a_write_is_retried_on_another_mongos() {
+    is_retried_on_another_mongos("retryable writes, prose 4", INSERT, insert).await;
+}
+
+#[tokio::test]
+async fn prose_5_a_write_is_retried_on_the_only_mongos() {
+    is_retried_on_the_only_mongos("retryable writes, prose 5", INSERT, insert).await;
 }
 
 #[tokio::test]
 async fn prose_2_1_a_read_is_retried_on_another_mongos() {
-    let Some(cluster) = cluster() else { return };
-    let app_name = "retryable reads, prose 2.1";
-    let watched = client_of(cluster.mongos(), app_name).await;
-    let numbers = watched.collection("mongos_reads");
-    for round in 1..=ROUNDS {
-        let data = doc! { "failCommands": ["find"], "errorCode": HOST_UNREACHABLE };
-        let _point = MongosFailPoint::once(cluster.mongos(), app_name, data).await;
-        let error = bounded(numbers.find_one(doc! {})).await.unwrap_err();
-        assert_eq!(error.code(), Some(HOST_UNREACHABLE), "{error:?}");
-        let (succeeded, failed) = watched.ends("find");
-        assert_eq!((succeeded.len(), failed.len()), (0, 2 * round), "{error:?}");
-        assert_eq!(distinct(&failed[2 * round - 2..]), addresses(cluster.mongos()));
-    }
+    is_retried_on_another_mongos("retryable reads, prose 2.1", FIND, find).await;
 }
 
 #[tokio::test]
 async fn prose_2_2_a_read_is_retried_on_the_only_mongos() {
-    let Some(cluster) = cluster() else { return };
-    let app_name = "retryable reads, prose 2.2";
-    let only = &cluster.mongos()[..1];
-    let watched = client_of(only, app_name).await;
-    let data = doc! { "failCommands": ["find"], "errorCode": HOST_UNREACHABLE };
-    let _point = MongosFailPoint::once(only, app_name, data).await;
-    bounded(watched.collection("mongos_reads").find_one(doc! {})).await.unwrap();
-    let (succeeded, failed) = watched.ends("find");
-    assert_eq!((succeeded.len(), failed.len()), (1, 1));
-    assert_eq!(distinct(&succeeded), addresses(only));
-    assert_eq!(succeeded, failed);
+    is_retried_on_the_only_mongos("retryable reads, prose 2.2", FIND, find).await;
 }
 
 /// A write that was executed although its reply has a retryable error is recognised by the shard, whichever mongos the

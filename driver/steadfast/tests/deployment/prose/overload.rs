@@ -26,6 +26,7 @@ async fn refused_read(app_name: &'static str, retries: Option<u32>) -> (Error, u
 
 #[tokio::test]
 async fn prose_1_each_retry_waits_for_longer_at_most_than_the_one_before() {
+    testbed::require!(V6_0);
     let app_name = "overload, prose 1";
     let data = doc! { "failCommands": ["insert"], "errorCode": 2, "errorLabels": OVERLOADED };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
@@ -45,12 +46,14 @@ async fn prose_1_each_retry_waits_for_longer_at_most_than_the_one_before() {
 
 #[tokio::test]
 async fn prose_3_a_command_is_tried_again_a_limited_number_of_times() {
+    testbed::require!(V6_0);
     let (error, sent) = refused_read("overload, prose 3", None).await;
     assert_eq!((sent, error.attempts().len()), (6, 6), "{error:?}");
 }
 
 #[tokio::test]
 async fn prose_4_how_often_can_be_configured() {
+    testbed::require!(V6_0);
     let (error, sent) = refused_read("overload, prose 4", Some(1)).await;
     assert_eq!((sent, error.attempts().len()), (2, 2), "{error:?}");
 }

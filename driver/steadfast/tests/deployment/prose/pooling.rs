@@ -30,6 +30,7 @@ fn is_as_set(options: &ConnectionPoolOptions) -> bool {
 
 #[tokio::test]
 async fn prose_1_and_2_the_options_of_a_client_are_those_of_all_its_pools() {
+    testbed::require!(V6_0);
     let watched = Watched::new("pools, prose 1", |options| {
         options.max_pool_size = Some(7);
         options.min_pool_size = Some(2);
@@ -45,6 +46,7 @@ async fn prose_1_and_2_the_options_of_a_client_are_those_of_all_its_pools() {
 
 #[tokio::test]
 async fn prose_3_all_options_of_pools_can_be_set_by_connection_string() {
+    testbed::require!(V6_0);
     let uri = format!(
         "{}&maxPoolSize=7&minPoolSize=2&maxConnecting=3&maxIdleTimeMS=4321&waitQueueTimeoutMS=8765",
         set().uri()
@@ -56,6 +58,7 @@ async fn prose_3_all_options_of_pools_can_be_set_by_connection_string() {
 
 #[tokio::test]
 async fn prose_4_events_of_pools_go_to_functions_tasks_and_channels() {
+    testbed::require!(V6_0);
     let by_function = Recorder::new();
     let (send, mut by_task) = mpsc::unbounded_channel();
     let (channel, mut by_channel) = mpsc::channel(1_000);

@@ -8,6 +8,7 @@ use super::*;
 
 #[tokio::test]
 async fn prose_1_a_read_is_tried_again_when_the_pool_is_cleared_while_it_waits() {
+    testbed::require!(V6_0);
     let app_name = "retryable reads, prose 1";
     let watched = Watched::new(app_name, |options| {
         options.max_pool_size = Some(1);
@@ -52,6 +53,7 @@ async fn after_overload(
 
 #[tokio::test]
 async fn prose_3_1_a_read_that_an_overloaded_member_refused_goes_to_another() {
+    testbed::require!(V6_0);
     let (succeeded, failed, primary) = after_overload("retryable reads, prose 3.1", true).await;
     assert_eq!((failed, succeeded.len()), (vec![primary.clone()], 1));
     assert_ne!(succeeded, [primary]);
@@ -59,6 +61,7 @@ async fn prose_3_1_a_read_that_an_overloaded_member_refused_goes_to_another() {
 
 #[tokio::test]
 async fn prose_3_2_a_read_that_fails_without_overload_is_tried_again_on_the_same_member() {
+    testbed::require!(V6_0);
     let app_name = "retryable reads, prose 3.2";
     let watched = Watched::new(app_name, |options| {
         let preference = ReadPreference::primary_preferred(None);
@@ -75,12 +78,14 @@ async fn prose_3_2_a_read_that_fails_without_overload_is_tried_again_on_the_same
 
 #[tokio::test]
 async fn prose_3_3_a_read_that_an_overloaded_member_refused_goes_to_it_again_if_that_is_wished() {
+    testbed::require!(V6_0);
     let (succeeded, failed, primary) = after_overload("retryable reads, prose 3.3", false).await;
     assert_eq!((failed, succeeded), (vec![primary.clone()], vec![primary]));
 }
 
 #[tokio::test]
 async fn prose_4_and_5_after_one_overload_its_limit_is_that_of_all_errors_but_its_waiting_is_not() {
+    testbed::require!(V6_0);
     let app_name = "retryable reads, prose 4 and 5";
     let data =
         |labels: &[&str]| doc! { "failCommands": ["find"], "errorCode": 91, "errorLabels": labels };

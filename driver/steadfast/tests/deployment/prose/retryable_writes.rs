@@ -27,9 +27,7 @@ async fn reply_of_a_standalone(version: Version) -> Document {
 #[tokio::test]
 async fn prose_1_the_reply_of_a_server_without_transaction_numbers_is_explained() {
     for version in Version::ALL {
-        if version != Version::default() && !testbed::require(version) {
-            continue;
-        }
+        let Some(()) = testbed::found_or_skip(testbed::servers(version)) else { continue };
         let reply = reply_of_a_standalone(version).await;
         assert_eq!(reply.get_i32("code").unwrap(), 20, "{reply}");
         let message = reply.get_str("errmsg").unwrap().to_owned();
@@ -52,9 +50,7 @@ async fn prose_1_the_reply_of_a_server_without_transaction_numbers_is_explained(
 #[tokio::test]
 async fn prose_1_a_standalone_server_is_sent_no_transaction_number() {
     for version in Version::ALL {
-        if version != Version::default() && !testbed::require(version) {
-            continue;
-        }
+        let Some(()) = testbed::found_or_skip(testbed::servers(version)) else { continue };
         let uri = shared::standalone_of(version).expect("a standalone server").uri();
         let uri = format!("{uri}&retryWrites=true");
         let watched = Watched::at(&uri, "retryable writes, prose 1", |_| ()).await;
@@ -71,6 +67,7 @@ async fn prose_1_a_standalone_server_is_sent_no_transaction_number() {
 
 #[tokio::test]
 async fn prose_2_a_write_is_tried_again_when_the_pool_is_cleared_while_it_waits() {
+    testbed::require!(V6_0);
     let app_name = "retryable writes, prose 2";
     let watched = Watched::new(app_name, |options| {
         options.max_pool_size = Some(1);
@@ -89,6 +86,7 @@ async fn prose_2_a_write_is_tried_again_when_the_pool_is_cleared_while_it_waits(
 
 #[tokio::test]
 async fn prose_3_a_write_concern_error_is_not_hidden_by_a_retry_that_wrote_nothing() {
+    testbed::require!(V6_0);
     let app_name = "retryable writes, prose 3";
     let data = doc! {
         "failCommands": ["insert"], "errorLabels": ["RetryableWriteError"],
@@ -153,12 +151,14 @@ async fn error_after_two_kinds(
 
 #[tokio::test]
 async fn prose_6_1_of_several_errors_that_may_have_written_the_last_is_raised() {
+    testbed::require!(V6_0);
     let error = error_after_two_kinds("retryable writes, prose 6.1", &[], (10107, &[])).await;
     assert_eq!(error.code(), Some(10107), "{error:?}");
 }
 
 #[tokio::test]
 async fn prose_6_2_of_several_errors_that_wrote_nothing_the_first_is_raised() {
+    testbed::require!(V6_0);
     let nothing: &[&str] = &["NoWritesPerformed"];
     let error =
         error_after_two_kinds("retryable writes, prose 6.2", nothing, (10107, nothing)).await;
@@ -167,6 +167,7 @@ async fn prose_6_2_of_several_errors_that_wrote_nothing_the_first_is_raised() {
 
 #[tokio::test]
 async fn prose_6_3_an_error_that_may_have_written_is_not_hidden_by_those_that_did_not() {
+    testbed::require!(V6_0);
     let nothing: &[&str] = &["NoWritesPerformed"];
     let error = error_after_two_kinds("retryable writes, prose 6.3", &[], (91, nothing)).await;
     assert_eq!(error.code(), Some(91), "{error:?}");

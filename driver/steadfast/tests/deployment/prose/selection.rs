@@ -10,6 +10,7 @@ use super::*;
 
 #[tokio::test]
 async fn prose_2_a_predicate_of_the_application_chooses_among_the_members() {
+    testbed::require!(V6_0);
     let highest = set().addresses().iter().map(std::net::SocketAddr::port).max().unwrap();
     let watched = Watched::new("selection, prose 2", |options| {
         options.selection_criteria = Some(SelectionCriteria::Predicate(Arc::new(move |server| {

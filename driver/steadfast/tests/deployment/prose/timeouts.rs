@@ -78,6 +78,7 @@ impl Secured {
 
 #[tokio::test]
 async fn prose_1_all_batches_of_an_insert_share_one_limit() {
+    testbed::require!(V6_0);
     const HALF: Duration = Duration::from_millis(3_000);
     const TIMEOUT_MS: u64 = 5_500;
     let app_name = "timeouts, prose 1";
@@ -114,6 +115,7 @@ async fn prose_1_all_batches_of_an_insert_share_one_limit() {
 
 #[tokio::test]
 async fn prose_4_each_command_of_a_login_in_the_background_has_the_limit_of_the_client() {
+    testbed::require!(V6_0);
     let secured = Secured::start().await;
     let clock = Clock::stopped();
     let app_name = "timeouts, prose 4.1";
@@ -148,6 +150,7 @@ async fn prose_4_each_command_of_a_login_in_the_background_has_the_limit_of_the_
 
 #[tokio::test]
 async fn prose_5_a_step_of_a_tailing_cursor_has_one_limit_however_often_it_asks() {
+    testbed::require!(V6_0);
     let app_name = "timeouts, prose 5";
     let watched = Watched::new(app_name, as_specified).await;
     let database = watched.client.database("prose");
@@ -180,6 +183,7 @@ async fn two_batches_take_too_long(watched: &Watched, clock: &Clock) {
 
 #[tokio::test]
 async fn prose_5_a_step_of_a_change_stream_has_one_limit_however_often_it_asks() {
+    testbed::require!(V6_0);
     let app_name = "timeouts, prose 5, streams";
     let watched = Watched::new(app_name, as_specified).await;
     let watch = watched.collection("timeouts_watched");
@@ -231,6 +235,7 @@ fn blocked(command: &str) -> Document {
 
 #[tokio::test]
 async fn prose_6_an_upload_through_a_stream_has_one_limit() {
+    testbed::require!(V6_0);
     let app_name = "timeouts, prose 6.1";
     let (watched, bucket) = bucket(app_name, "upload", LIMIT).await;
     let _point = FailPoint::on_primary(1, blocked("insert"), app_name).await;
@@ -248,6 +253,7 @@ async fn prose_6_an_upload_through_a_stream_has_one_limit() {
 
 #[tokio::test]
 async fn prose_6_aborting_an_upload_has_the_limit_of_its_stream() {
+    testbed::require!(V6_0);
     let app_name = "timeouts, prose 6.2";
     let (watched, bucket) = bucket(app_name, "abort", LIMIT).await;
     let _point = FailPoint::on_primary(1, blocked("delete"), app_name).await;
@@ -266,6 +272,7 @@ async fn prose_6_aborting_an_upload_has_the_limit_of_its_stream() {
 
 #[tokio::test]
 async fn prose_7_a_download_through_a_stream_has_one_limit() {
+    testbed::require!(V6_0);
     let app_name = "timeouts, prose 7";
     let (watched, bucket) = bucket(app_name, "download", LIMIT).await;
     let point = FailPoint::reserve(vec![members().0], app_name).await;
@@ -309,6 +316,7 @@ async fn prose_8_looking_for_a_server_ends_with_the_shorter_of_two_limits() {
 
 #[tokio::test]
 async fn prose_8_a_login_ends_with_the_shorter_of_two_limits() {
+    testbed::require!(V6_0);
     let secured = Secured::start().await;
     let clock = Clock::stopped();
     for (app_name, options) in [
@@ -334,6 +342,7 @@ async fn prose_8_a_login_ends_with_the_shorter_of_two_limits() {
 /// Not one of the specification's, but what it says of handshakes that a call waits for.
 #[tokio::test]
 async fn a_call_with_more_time_than_its_client_has_it_for_logging_in_too() {
+    testbed::require!(V6_0);
     let secured = Secured::start().await;
     let app_name = "timeouts, a longer call";
     secured.block(app_name, (&["saslContinue"], 1), Duration::from_secs(1)).await;
@@ -347,6 +356,7 @@ async fn a_call_with_more_time_than_its_client_has_it_for_logging_in_too() {
 
 #[tokio::test]
 async fn prose_10_an_abort_after_a_callback_that_failed_has_the_limit_anew() {
+    testbed::require!(V6_0);
     let app_name = "timeouts, prose 10";
     let watched = Watched::new(app_name, |options| {
         as_specified(options);

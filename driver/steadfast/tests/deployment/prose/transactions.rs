@@ -21,6 +21,7 @@ async fn prepared(watched: &Watched, name: &str) -> steadfast::Collection<Docume
 
 #[tokio::test]
 async fn prose_options_1_a_write_concern_is_not_inherited_inside_a_transaction() {
+    testbed::require!(V6_0);
     let watched = Watched::new("transactions, options 1", |_| ()).await;
     let name = "transactions_options_1";
     let numbers = prepared(&watched, name).await;
@@ -36,6 +37,7 @@ async fn prose_options_1_a_write_concern_is_not_inherited_inside_a_transaction()
 
 #[tokio::test]
 async fn prose_convenient_the_callback_raises_a_custom_error() {
+    testbed::require!(V6_0);
     let watched = Watched::new("transactions, convenient 1", |_| ()).await;
     let numbers = prepared(&watched, "transactions_convenient_1").await;
     let mut session = watched.client.start_session().await.unwrap();
@@ -50,6 +52,7 @@ async fn prose_convenient_the_callback_raises_a_custom_error() {
 
 #[tokio::test]
 async fn prose_convenient_the_callback_returns_a_value() {
+    testbed::require!(V6_0);
     let watched = Watched::new("transactions, convenient 2", |_| ()).await;
     let numbers = prepared(&watched, "transactions_convenient_2").await;
     let mut session = watched.client.start_session().await.unwrap();
@@ -62,6 +65,7 @@ async fn prose_convenient_the_callback_returns_a_value() {
 
 #[tokio::test]
 async fn a_lost_commit_is_finished_by_its_retry() {
+    testbed::require!(V6_0);
     let app_name = "transactions, one lost commit";
     let watched = Watched::new(app_name, |_| ()).await;
     let numbers = prepared(&watched, "transactions_lost_once").await;
@@ -77,6 +81,7 @@ async fn a_lost_commit_is_finished_by_its_retry() {
 
 #[tokio::test]
 async fn a_commit_that_is_lost_twice_is_open_until_it_is_asked_for_again() {
+    testbed::require!(V6_0);
     let app_name = "transactions, two lost commits";
     let watched = Watched::new(app_name, |_| ()).await;
     let numbers = prepared(&watched, "transactions_lost_twice").await;
@@ -94,6 +99,7 @@ async fn a_commit_that_is_lost_twice_is_open_until_it_is_asked_for_again() {
 
 #[tokio::test]
 async fn lost_commits_are_repeated_by_the_convenient_way_without_running_it_again() {
+    testbed::require!(V6_0);
     let app_name = "transactions, convenient lost commits";
     let watched = Watched::new(app_name, |_| ()).await;
     let numbers = prepared(&watched, "transactions_convenient_lost").await;
@@ -112,6 +118,7 @@ async fn lost_commits_are_repeated_by_the_convenient_way_without_running_it_agai
 
 #[tokio::test]
 async fn an_operation_that_is_lost_is_run_again_with_all_the_rest() {
+    testbed::require!(V6_0);
     let app_name = "transactions, lost operation";
     let watched = Watched::new(app_name, |_| ()).await;
     let numbers = prepared(&watched, "transactions_lost_operation").await;

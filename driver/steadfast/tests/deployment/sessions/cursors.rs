@@ -17,6 +17,7 @@ struct Number {
 
 #[tokio::test]
 async fn a_session_cursor_gives_its_documents_in_every_way() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("cursor_ways", 7).await;
     let mut session = client.start_session().await.unwrap();
     let find = numbers.find(doc! {}).sort(doc! { "_id": 1 }).batch_size(2);
@@ -42,6 +43,7 @@ async fn a_session_cursor_gives_its_documents_in_every_way() {
 
 #[tokio::test]
 async fn a_cursor_is_not_read_in_another_session_and_stays_where_it_is() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("cursor_foreign", 4).await;
     let mut session = client.start_session().await.unwrap();
     let mut other = client.start_session().await.unwrap();
@@ -73,6 +75,7 @@ async fn a_cursor_is_not_read_in_another_session_and_stays_where_it_is() {
 
 #[tokio::test]
 async fn every_cursor_can_be_read_in_a_session() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("cursor_kinds", 5).await;
     let database = client.database("sessions");
     let by_x = IndexModel::builder().keys(doc! { "x": 1 }).build();
@@ -115,6 +118,7 @@ async fn every_cursor_can_be_read_in_a_session() {
 
 #[tokio::test]
 async fn a_session_cursor_that_is_dropped_is_killed_in_its_session_which_stays_clean() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("cursor_killed", 5).await;
     let mut session = client.start_session().await.unwrap();
     let id = session.id().clone();

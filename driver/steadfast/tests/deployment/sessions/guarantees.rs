@@ -11,6 +11,7 @@ use super::collection;
 
 #[tokio::test]
 async fn reads_and_writes_come_after_what_the_session_did_before() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("causal", 1).await;
     let mut session = client.start_session().await.unwrap();
     assert!(session.operation_time().is_none() && session.cluster_time().is_none());
@@ -62,6 +63,7 @@ async fn reads_and_writes_come_after_what_the_session_did_before() {
 
 #[tokio::test]
 async fn without_causal_consistency_reads_ask_for_nothing() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("not_causal", 1).await;
     let mut session = client.start_session().causal_consistency(false).await.unwrap();
     numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
@@ -74,6 +76,7 @@ async fn without_causal_consistency_reads_ask_for_nothing() {
 
 #[tokio::test]
 async fn a_secondary_has_what_the_session_wrote() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, _) = collection("own_writes", 1).await;
     let secondary = CollectionOptions::builder()
         .selection_criteria(SelectionCriteria::from(ReadPreference::secondary(None)))
@@ -92,6 +95,7 @@ async fn a_secondary_has_what_the_session_wrote() {
 
 #[tokio::test]
 async fn a_session_can_follow_another() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("followed", 1).await;
     let mut leader = client.start_session().await.unwrap();
     numbers.insert_one(doc! {}).session(&mut leader).await.unwrap();
@@ -109,6 +113,7 @@ async fn a_session_can_follow_another() {
 
 #[tokio::test]
 async fn a_snapshot_session_reads_one_moment() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("snapshot", 3).await;
     let mut session = client.start_session().snapshot(true).await.unwrap();
     assert_eq!(session.snapshot_time(), None);
@@ -145,6 +150,7 @@ async fn a_snapshot_session_reads_one_moment() {
 
 #[tokio::test]
 async fn a_snapshot_session_does_not_write() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, _) = collection("snapshot_write", 1).await;
     let mut session = client.start_session().snapshot(true).await.unwrap();
     let error = numbers.insert_one(doc! { "_id": 1 }).session(&mut session).await.unwrap_err();

@@ -20,6 +20,7 @@ fn ids_ended(talk: &Talk) -> Vec<Bson> {
 /// pitfall 20: `find_one` leaks nothing, either.
 #[tokio::test]
 async fn one_operation_after_the_other_takes_one_session() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("one_by_one", 50).await;
     for id in 0..10 {
         numbers.update_one(doc! { "_id": id }, doc! { "$set": { "x": 1 } }).await.unwrap();
@@ -36,6 +37,7 @@ async fn one_operation_after_the_other_takes_one_session() {
 
 #[tokio::test]
 async fn all_commands_of_one_operation_have_one_session() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("one_operation", 5).await;
     let models = || -> [WriteModel<Document>; 4] {
         [
@@ -62,6 +64,7 @@ async fn all_commands_of_one_operation_have_one_session() {
 /// pitfall 19
 #[tokio::test]
 async fn an_unacknowledged_write_has_no_session() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("unheard", 0).await;
     let unheard = WriteConcern::nodes(0);
     numbers.insert_one(doc! {}).write_concern(unheard.clone()).await.unwrap();
@@ -91,6 +94,7 @@ async fn an_unacknowledged_write_has_no_session() {
 /// pitfall 20
 #[tokio::test]
 async fn an_open_cursor_keeps_its_session_until_it_is_dropped() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("kept", 5).await;
     let cursor = numbers.find(doc! {}).batch_size(2).await.unwrap();
     let kept = talk.last("find").get("lsid").cloned().unwrap();
@@ -111,6 +115,7 @@ async fn an_open_cursor_keeps_its_session_until_it_is_dropped() {
 
 #[tokio::test]
 async fn a_shutdown_ends_all_sessions_on_the_server() {
+    testbed::require!(testbed::shared::servers());
     let (client, talk) = client_with(|_| ()).await;
     let mut ids = Vec::new();
     let mut sessions = Vec::new();
@@ -146,6 +151,7 @@ async fn hang_up_on_ping(app_name: &str) {
 /// pitfall 17
 #[tokio::test]
 async fn a_session_is_not_used_again_after_a_network_error() {
+    testbed::require!(testbed::shared::servers());
     let (client, talk) = client_with(|options| {
         options.app_name = Some("dirty sessions".to_owned());
     })
@@ -179,6 +185,7 @@ async fn a_session_is_not_used_again_after_a_network_error() {
 /// pitfall 22
 #[tokio::test]
 async fn the_session_of_a_dropped_future_is_not_used_again() {
+    testbed::require!(testbed::shared::servers());
     let (client, talk) = client_with(|_| ()).await;
     let admin = client.database("admin");
     admin.run_command(doc! { "ping": 1 }).await.unwrap();
@@ -211,6 +218,7 @@ async fn the_session_of_a_dropped_future_is_not_used_again() {
 
 #[tokio::test]
 async fn a_session_outlives_neither_a_shutdown_nor_makes_it_wait() {
+    testbed::require!(testbed::shared::servers());
     let (client, _) = client_with(|_| ()).await;
     let mut session = client.start_session().await.unwrap();
     let admin = client.database("admin");

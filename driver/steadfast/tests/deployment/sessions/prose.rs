@@ -24,6 +24,7 @@ use crate::common::{Role, Server, Step};
 
 #[tokio::test]
 async fn prose_1_a_session_is_not_both_snapshot_and_causally_consistent() {
+    testbed::require!(testbed::shared::servers());
     let (client, _) = client_with(|_| ()).await;
     let started = client.start_session().snapshot(true).causal_consistency(true).await;
     assert_invalid_argument(&started.unwrap_err());
@@ -31,6 +32,7 @@ async fn prose_1_a_session_is_not_both_snapshot_and_causally_consistent() {
 
 #[tokio::test]
 async fn prose_2_the_pool_gives_out_first_what_came_back_last() {
+    testbed::require!(testbed::shared::servers());
     let (client, _) = client_with(|_| ()).await;
     let a = client.start_session().await.unwrap();
     let b = client.start_session().await.unwrap();
@@ -44,6 +46,7 @@ async fn prose_2_the_pool_gives_out_first_what_came_back_last() {
 
 #[tokio::test]
 async fn prose_3_commands_tell_the_cluster_time_of_the_reply_before() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("prose_3", 1).await;
     let database = client.database("sessions");
     database.run_command(doc! { "ping": 1 }).await.unwrap();
@@ -65,6 +68,7 @@ async fn prose_3_commands_tell_the_cluster_time_of_the_reply_before() {
 
 #[tokio::test]
 async fn prose_4_every_action_runs_in_the_session_that_it_is_given_else_in_one_of_its_own() {
+    testbed::require!(testbed::shared::servers());
     let (client, talk) = client_with(|_| ()).await;
     let mut session = client.start_session().await.unwrap();
     for (name, result) in every_action!(client, .session(&mut session)) {
@@ -90,6 +94,7 @@ async fn prose_4_every_action_runs_in_the_session_that_it_is_given_else_in_one_o
 
 #[tokio::test]
 async fn prose_5_a_session_of_another_client_is_refused_by_every_action() {
+    testbed::require!(testbed::shared::servers());
     let (client, talk) = client_with(|_| ()).await;
     let (other, _) = client_with(|_| ()).await;
     let mut session = other.start_session().await.unwrap();
@@ -103,6 +108,7 @@ async fn prose_5_a_session_of_another_client_is_refused_by_every_action() {
 /// pitfall 20
 #[tokio::test]
 async fn prose_8_a_cursor_exhausted_by_its_first_batch_gives_its_session_back_at_once() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("prose_8", 2).await;
     let mut cursor = numbers.find(doc! {}).await.unwrap();
     assert!(cursor.advance().await.unwrap());
@@ -114,6 +120,7 @@ async fn prose_8_a_cursor_exhausted_by_its_first_batch_gives_its_session_back_at
 /// pitfall 20
 #[tokio::test]
 async fn prose_9_a_cursor_exhausted_by_a_get_more_gives_its_session_back_at_once() {
+    testbed::require!(testbed::shared::servers());
     let (client, numbers, talk) = collection("prose_9", 5).await;
     let database = client.database("sessions");
     let mut cursor = numbers.find(doc! {}).batch_size(3).await.unwrap();
@@ -131,6 +138,7 @@ async fn prose_9_a_cursor_exhausted_by_a_get_more_gives_its_session_back_at_once
 
 #[tokio::test]
 async fn prose_11_find_and_get_more_have_the_same_session_whatever_the_read_preference() {
+    testbed::require!(testbed::shared::servers());
     let (client, _, talk) = collection("prose_11", 3).await;
     for preference in [
         ReadPreference::primary(),
@@ -159,6 +167,7 @@ async fn prose_11_find_and_get_more_have_the_same_session_whatever_the_read_pref
 
 #[tokio::test]
 async fn prose_14_operations_that_wait_for_a_connection_hold_no_session() {
+    testbed::require!(testbed::shared::servers());
     let (_, _, _) = collection("prose_14", 1).await;
     let mut fewest = usize::MAX;
     for _ in 0..5 {
@@ -222,6 +231,7 @@ async fn prose_19_an_explicit_session_fails_on_a_server_without_sessions_once_it
 
 #[tokio::test]
 async fn prose_20_cluster_time_does_not_come_from_monitors() {
+    testbed::require!(testbed::shared::servers());
     let primary = {
         let (client, _) = client_with(|_| ()).await;
         let hello = client.database("admin").run_command(doc! { "hello": 1 }).await.unwrap();
@@ -281,6 +291,7 @@ async fn prose_20_monitors_do_not_tell_the_cluster_time() {
 
 #[tokio::test]
 async fn prose_21_only_a_snapshot_session_takes_a_snapshot_time() {
+    testbed::require!(testbed::shared::servers());
     let (client, _) = client_with(|_| ()).await;
     let time = Timestamp { time: 1, increment: 0 };
     let options = SessionOptions::builder().snapshot(false).snapshot_time(time).build();
@@ -291,6 +302,7 @@ async fn prose_21_only_a_snapshot_session_takes_a_snapshot_time() {
 
 #[tokio::test]
 async fn concurrent_operations_have_different_sessions() {
+    testbed::require!(testbed::shared::servers());
     let (client, talk) = client_with(|_| ()).await;
     let admin = client.database("admin");
     let sleep = || doc! { "sleep": 1, "millis": 300, "lock": "none" };

@@ -4,6 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn contended_counters_add_up() {
+    testbed::require!(testbed::shared::servers());
     const TASKS: i32 = 6;
     const ROUNDS: i32 = 15;
     let client = client().await;
@@ -37,6 +38,7 @@ async fn contended_counters_add_up() {
 
 #[tokio::test]
 async fn a_conflict_is_run_again_and_only_the_last_run_counts() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "run_again").await;
     let mut rival = begin(&client).await;
@@ -66,6 +68,7 @@ async fn a_conflict_is_run_again_and_only_the_last_run_counts() {
 
 #[tokio::test]
 async fn an_error_of_the_application_aborts_it_and_comes_back() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "own_error").await;
     let mut session = client.start_session().await.unwrap();
@@ -81,6 +84,7 @@ async fn an_error_of_the_application_aborts_it_and_comes_back() {
 
 #[tokio::test]
 async fn a_callback_may_end_the_transaction_itself() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "own_end").await;
     let mut session = client.start_session().await.unwrap();

@@ -15,6 +15,7 @@ fn assert_says(error: &Error, text: &str) {
 
 #[tokio::test]
 async fn calls_in_the_wrong_order_are_refused_and_change_nothing() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "order").await;
     let mut session = client.start_session().await.unwrap();
@@ -40,6 +41,7 @@ async fn calls_in_the_wrong_order_are_refused_and_change_nothing() {
 
 #[tokio::test]
 async fn operations_may_not_have_concerns_of_their_own() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "concerns").await;
     let mut session = begin(&client).await;
@@ -65,6 +67,7 @@ async fn operations_may_not_have_concerns_of_their_own() {
 
 #[tokio::test]
 async fn options_of_collections_do_not_count() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let name = "overruled";
     counter(&client, name).await;
@@ -87,6 +90,7 @@ async fn options_of_collections_do_not_count() {
 
 #[tokio::test]
 async fn somebody_must_hear_of_the_commit() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let unheard = WriteConcern::nodes(0);
     let mut session = client.start_session().await.unwrap();
@@ -102,6 +106,7 @@ async fn somebody_must_hear_of_the_commit() {
 
 #[tokio::test]
 async fn reads_go_to_the_primary_or_nowhere() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "primary").await;
     let nearest = SelectionCriteria::from(ReadPreference::nearest(None));
@@ -116,6 +121,7 @@ async fn reads_go_to_the_primary_or_nowhere() {
 
 #[tokio::test]
 async fn a_snapshot_session_has_no_transactions() {
+    testbed::require!(testbed::shared::servers());
     let client = client().await;
     let mut session = client.start_session().snapshot(true).await.unwrap();
     let error = session.start_transaction().await.unwrap_err();
@@ -124,6 +130,7 @@ async fn a_snapshot_session_has_no_transactions() {
 
 #[tokio::test]
 async fn a_standalone_server_has_no_transactions() {
+    testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     let client = Client::with_uri_str(server.uri()).await.unwrap();
     let database = client.database("transactions");

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    CloseReason, ProxiedConnection, ToClient, client_gone,
+    CloseReason, ProxiedConnection, ToClient, client_closed,
     in_flight::{InFlightRequest, ReplyPlan},
     shown,
 };
@@ -31,6 +31,7 @@ use crate::proxy::{
     send::send,
 };
 use blackpipe_base::codes::ErrorContext;
+use steadfast_wire::OpCode;
 
 /// A parsed request.
 struct Request<'a> {
@@ -161,7 +162,7 @@ impl ProxiedConnection<'_> {
                 &verdict.rules,
                 &format!("delayed the request by {:?}", verdict.request_delay),
             );
-            self.hold(from, sleep(verdict.request_delay)).await?;
+            self.wait_unless_closed(from, sleep(verdict.request_delay)).await?;
         }
         match &verdict.final_reaction {
             Some((Reaction::CutRequest { after, reset }, _)) => {
@@ -177,7 +178,7 @@ impl ProxiedConnection<'_> {
             }
             Some((Reaction::Stall { direction: Direction::Request }, rule)) => {
                 self.emit_fault(&verdict.rules, "stalled requests");
-                self.hold(from, self.state.until_removed(*rule)).await?;
+                self.wait_unless_closed(from, self.state.until_removed(*rule)).await?;
                 let verdict = RuleVerdict { final_reaction: None, ..verdict };
                 self.forward(request, verdict, to).await
             }
@@ -251,14 +252,14 @@ impl ProxiedConnection<'_> {
     }
 
     /// Waits. Fails if the client closes the connection first.
-    async fn hold(
+    async fn wait_unless_closed(
         &self,
         from: &ReadHalf<'_>,
         wait: impl Future<Output = ()>,
     ) -> Result<(), CloseReason> {
         tokio::select! {
             () = wait => Ok(()),
-            () = client_gone(from.as_ref()) => Err(CloseReason::ClientClosed),
+            () = client_closed(from.as_ref()) => Err(CloseReason::ClientClosed),
         }
     }
 
@@ -371,7 +372,7 @@ fn context(command: &CommandView<'_>) -> ErrorContext {
 
 /// Returns the command name from the start of an OP_MSG whose first section is the body.
 fn first_key(part: &[u8]) -> Option<&str> {
-    const OP_MSG: [u8; 4] = 2013_i32.to_le_bytes();
+    const OP_MSG: [u8; 4] = OpCode::Msg.code().to_le_bytes();
     // Flags, section kind, document length, type of the first field.
     const KEY_AT: usize = 16 + 4 + 1 + 4 + 1;
     if part.get(12..16) != Some(&OP_MSG) || part.get(20) != Some(&0) {

@@ -43,7 +43,7 @@ impl DeleteStatement<'_> {
         for (document, document_id) in found.iter().zip(ids) {
             let change =
                 Change::Delete { namespace: self.namespace.clone(), id: document_id.clone() };
-            writing.changes.make(change, statement(id, || outcome(document)))?;
+            writing.changes.apply_change(change, statement(id, || outcome(document)))?;
         }
         Ok(found)
     }

@@ -56,9 +56,11 @@ pub(super) fn insert(
             uuid: uuid(writing.env),
             options: Document::new(),
         };
-        writing.changes.make(create, None)?;
+        writing.changes.apply_change(create, None)?;
     }
-    writing.changes.make(Change::Insert { namespace: namespace.clone(), document }, statement)
+    writing
+        .changes
+        .apply_change(Change::Insert { namespace: namespace.clone(), document }, statement)
 }
 
 /// A random UUID (version 4).

@@ -52,7 +52,7 @@ impl ChangeWriter for WriteTestServer {
         Ok(())
     }
 
-    fn make(&mut self, change: Change, statement: Option<Statement>) -> Result<(), Fault> {
+    fn apply_change(&mut self, change: Change, statement: Option<Statement>) -> Result<(), Fault> {
         self.store.check_and_apply(&change)?;
         let id = match &change {
             Change::Insert { document, .. } | Change::Replace { document, .. } => {

@@ -159,7 +159,7 @@ impl UpdateStatement<'_> {
         for document in changed {
             let (namespace, by) = (self.namespace.clone(), by.clone());
             let change = Change::Replace { namespace, document, by };
-            writing.changes.make(change, statement(id, || outcome(&updated)))?;
+            writing.changes.apply_change(change, statement(id, || outcome(&updated)))?;
         }
         fault.map_or(Ok(updated), Err)
     }

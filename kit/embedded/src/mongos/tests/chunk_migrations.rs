@@ -2,11 +2,11 @@
 
 use bson::{Bson, doc};
 
-use super::cluster::{EIGHT, SIX, batch, ids, message, start, zoned};
+use super::cluster::{V6_0, V8_0, batch, ids, message, start, zoned};
 
 #[tokio::test(start_paused = true)]
 async fn migration_moves_each_document_once() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(
         (1..=20).map(|id| message(id, if id <= 10 { "alfa" } else { "bravo" }, id)).collect(),
     )
@@ -22,7 +22,7 @@ async fn migration_moves_each_document_once() {
 
 #[tokio::test(start_paused = true)]
 async fn retry_after_chunk_migration_is_not_executed_again() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(1, "alfa", 1)]).await;
     let update = it.retryable(doc! {
         "update": "messages",
@@ -40,7 +40,7 @@ async fn retry_after_chunk_migration_is_not_executed_again() {
 
 #[tokio::test(start_paused = true)]
 async fn balancer_resolves_zone_violations() {
-    let it = start(EIGHT);
+    let it = start(V8_0);
     it.admin(doc! { "shardCollection": "log.messages", "key": { "datacenter": 1, "userid": 1 } })
         .await;
     it.insert((1..=10).map(|id| message(id, if id <= 5 { "alfa" } else { "bravo" }, id)).collect())
@@ -68,7 +68,7 @@ async fn balancer_resolves_zone_violations() {
 
 #[tokio::test(start_paused = true)]
 async fn enabled_balancer_runs_in_background() {
-    let it = start(EIGHT);
+    let it = start(V8_0);
     it.admin(doc! { "balancerStart": 1 }).await;
     it.admin(doc! { "shardCollection": "log.messages", "key": { "datacenter": 1, "userid": 1 } })
         .await;
@@ -91,7 +91,7 @@ async fn enabled_balancer_runs_in_background() {
 
 #[tokio::test(start_paused = true)]
 async fn shard_key_update_moves_document_atomically() {
-    let it = zoned(SIX).await;
+    let it = zoned(V6_0).await;
     it.insert(vec![message(1, "alfa", 1)]).await;
     let update = doc! {
         "update": "messages",
@@ -116,7 +116,7 @@ async fn shard_key_update_moves_document_atomically() {
 
 #[tokio::test(start_paused = true)]
 async fn find_and_modify_of_shard_key_returns_document() {
-    let it = zoned(SIX).await;
+    let it = zoned(V6_0).await;
     it.insert(vec![message(1, "alfa", 1)]).await;
     let modify = it.retryable(doc! {
         "findAndModify": "messages",
@@ -134,7 +134,7 @@ async fn find_and_modify_of_shard_key_returns_document() {
 
 #[tokio::test(start_paused = true)]
 async fn multi_update_of_shard_key_is_rejected() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(1, "alfa", 1), message(2, "bravo", 1)]).await;
     let update = |u| doc! { "update": "messages", "updates": [{ "q": {}, "u": u, "multi": true }] };
     let reply = it.run(update(doc! { "$set": { "datacenter": "bravo" } })).await;
@@ -146,7 +146,7 @@ async fn multi_update_of_shard_key_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn write_without_shard_key_changes_one_document_since_7_0() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(
         (1..=4).map(|id| message(id, if id % 2 == 0 { "alfa" } else { "bravo" }, 9)).collect(),
     )
@@ -171,7 +171,7 @@ async fn write_without_shard_key_changes_one_document_since_7_0() {
 
 #[tokio::test(start_paused = true)]
 async fn upsert_without_shard_key_targets_owner() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let update = it.retryable(doc! {
         "update": "messages",
         "updates": [{
@@ -190,7 +190,7 @@ async fn upsert_without_shard_key_targets_owner() {
 
 #[tokio::test(start_paused = true)]
 async fn migrated_session_record_is_not_a_second_execution() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(1, "alfa", 1)]).await;
     for to in ["bravo", "alfa", "bravo"] {
         it.move_chunk("alfa", to).await;
@@ -201,7 +201,7 @@ async fn migrated_session_record_is_not_a_second_execution() {
 
 #[tokio::test(start_paused = true)]
 async fn write_waiting_for_shard_does_not_block_other_shard() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(1, "alfa", 1), message(2, "bravo", 2)]).await;
     for member in 0..3 {
         it.set("bravo").kill(member);

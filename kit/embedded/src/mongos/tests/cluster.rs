@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// Wire versions of servers 6.0 and 8.0.
-pub(super) const SIX: i32 = 17;
-pub(super) const EIGHT: i32 = 25;
+pub(super) const V6_0: i32 = 17;
+pub(super) const V8_0: i32 = 25;
 
 pub(super) struct TestCluster {
     pub(super) cluster: Arc<Cluster>,

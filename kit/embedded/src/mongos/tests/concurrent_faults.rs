@@ -6,7 +6,7 @@ use std::time::Duration;
 use bson::{Document, Uuid, doc};
 use tokio::time::sleep;
 
-use super::cluster::{EIGHT, TestCluster, batch, message, zoned};
+use super::cluster::{TestCluster, V8_0, batch, message, zoned};
 
 const WRITERS: u8 = 4;
 const WRITES: i64 = 40;
@@ -101,7 +101,7 @@ async fn count_up(it: &TestCluster, id: u8) {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_faults_execute_each_write_once() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let users = (0..WRITERS).map(|id| {
         message(i32::from(id), if id.is_multiple_of(2) { "alfa" } else { "bravo" }, i32::from(id))
     });

@@ -2,11 +2,11 @@
 
 use bson::{Bson, doc};
 
-use super::cluster::{EIGHT, SIX, batch, ids, message, zoned};
+use super::cluster::{V6_0, V8_0, batch, ids, message, zoned};
 
 #[tokio::test(start_paused = true)]
 async fn zones_place_messages_in_their_datacenter() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(1, "alfa", 123), message(2, "bravo", 456), message(3, "bravo", 789)])
         .await;
     assert_eq!(ids(&it.on("alfa")), [1]);
@@ -15,7 +15,7 @@ async fn zones_place_messages_in_their_datacenter() {
 
 #[tokio::test(start_paused = true)]
 async fn read_without_shard_key_merges_both_shards() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let all = (1..=10).map(|id| message(id, if id % 2 == 0 { "alfa" } else { "bravo" }, id));
     it.insert(all.collect()).await;
     let reply = it
@@ -37,7 +37,7 @@ async fn read_without_shard_key_merges_both_shards() {
 
 #[tokio::test(start_paused = true)]
 async fn pipeline_groups_documents_of_both_shards() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert((1..=6).map(|id| message(id, if id < 3 { "alfa" } else { "bravo" }, 1)).collect())
         .await;
     let reply = it
@@ -57,7 +57,7 @@ async fn pipeline_groups_documents_of_both_shards() {
 
 #[tokio::test(start_paused = true)]
 async fn ordered_batch_over_two_shards_stops_at_first_error() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(3, "bravo", 1)]).await;
     let documents: Vec<_> = [(1, "alfa"), (2, "bravo"), (3, "bravo"), (4, "alfa")]
         .map(|(id, datacenter)| message(id, datacenter, 1))
@@ -73,7 +73,7 @@ async fn ordered_batch_over_two_shards_stops_at_first_error() {
 
 #[tokio::test(start_paused = true)]
 async fn unordered_batch_continues_after_error() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(2, "bravo", 1)]).await;
     let documents: Vec<_> = [(1, "alfa"), (2, "bravo"), (3, "bravo"), (4, "alfa")]
         .map(|(id, datacenter)| message(id, datacenter, 1))
@@ -88,7 +88,7 @@ async fn unordered_batch_continues_after_error() {
 
 #[tokio::test(start_paused = true)]
 async fn config_database_shows_catalog() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let on_config = |body| it.run_on(&it.mongos, "config", body);
     let reply = on_config(doc! { "find": "chunks", "filter": { "shard": "bravo" } }).await;
     assert!(batch(&reply).iter().any(|chunk| {
@@ -104,10 +104,10 @@ async fn config_database_shows_catalog() {
 
 #[tokio::test(start_paused = true)]
 async fn hello_of_mongos_has_isdbgrid() {
-    let it = zoned(SIX).await;
+    let it = zoned(V6_0).await;
     let hello = it.mongos.hello();
     assert_eq!(hello.get_str("msg").unwrap(), "isdbgrid");
-    assert_eq!(hello.get_i32("maxWireVersion").unwrap(), SIX);
+    assert_eq!(hello.get_i32("maxWireVersion").unwrap(), V6_0);
     assert!(!hello.contains_key("setName"));
     assert_eq!(it.admin(doc! { "isdbgrid": 1 }).await.get_i32("isdbgrid").unwrap(), 1);
     it.admin(doc! { "ping": 1 }).await;
@@ -117,7 +117,7 @@ async fn hello_of_mongos_has_isdbgrid() {
 
 #[tokio::test(start_paused = true)]
 async fn unsharded_collection_is_on_primary_shard() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.ok(doc! { "insert": "plain", "documents": [{ "_id": 1 }] }).await;
     let reply =
         it.run_on(&it.mongos, "other", doc! { "insert": "plain", "documents": [{ "_id": 2 }] });
@@ -134,7 +134,7 @@ async fn unsharded_collection_is_on_primary_shard() {
 
 #[tokio::test(start_paused = true)]
 async fn drop_drops_collection_on_all_shards() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(1, "alfa", 1), message(2, "bravo", 1)]).await;
     it.ok(doc! { "drop": "messages" }).await;
     assert!(it.on("alfa").is_empty() && it.on("bravo").is_empty());
@@ -144,7 +144,7 @@ async fn drop_drops_collection_on_all_shards() {
 
 #[tokio::test(start_paused = true)]
 async fn lookup_and_out_work_across_shards() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert((1..=4).map(|id| message(id, if id < 3 { "alfa" } else { "bravo" }, id)).collect())
         .await;
     it.ok(doc! { "insert": "users", "documents": [{ "_id": 1, "name": "$x" }, { "_id": 4 }] })
@@ -168,7 +168,7 @@ async fn lookup_and_out_work_across_shards() {
 
 #[tokio::test(start_paused = true)]
 async fn view_on_sharded_collection_reads_both_shards() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert((1..=4).map(|id| message(id, if id < 3 { "alfa" } else { "bravo" }, id)).collect())
         .await;
     let pipeline = vec![doc! { "$match": { "userid": { "$gt": 1 } } }];
@@ -180,7 +180,7 @@ async fn view_on_sharded_collection_reads_both_shards() {
 
 #[tokio::test(start_paused = true)]
 async fn bulk_write_spans_collections_and_shards() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let bulk = it.retryable(doc! {
         "bulkWrite": 1,
         "ops": [

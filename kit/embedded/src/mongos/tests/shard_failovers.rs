@@ -2,12 +2,12 @@
 
 use bson::doc;
 
-use super::cluster::{EIGHT, batch, ids, message, zoned};
+use super::cluster::{V8_0, batch, ids, message, zoned};
 use crate::namespace::Namespace;
 
 #[tokio::test(start_paused = true)]
 async fn mongos_waits_for_new_primary_of_shard() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(1, "alfa", 1)]).await;
     let alfa = it.set("alfa");
     alfa.kill(alfa.primary().unwrap());
@@ -19,7 +19,7 @@ async fn mongos_waits_for_new_primary_of_shard() {
 
 #[tokio::test(start_paused = true)]
 async fn writes_continue_through_failovers_and_are_executed_once() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let bravo = it.set("bravo");
     let failing = async {
         for _ in 0..5 {
@@ -40,7 +40,7 @@ async fn writes_continue_through_failovers_and_are_executed_once() {
 
 #[tokio::test(start_paused = true)]
 async fn shard_without_primary_times_out_and_others_continue() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let alfa = it.set("alfa");
     for member in 0..3 {
         alfa.kill(member);
@@ -59,7 +59,7 @@ async fn shard_without_primary_times_out_and_others_continue() {
 
 #[tokio::test(start_paused = true)]
 async fn write_concern_error_names_shard() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let bravo = it.set("bravo");
     let primary = bravo.primary().unwrap();
     for member in (0..3).filter(|member| *member != primary) {
@@ -79,7 +79,7 @@ async fn write_concern_error_names_shard() {
 
 #[tokio::test(start_paused = true)]
 async fn transaction_commits_on_all_shards_or_none() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let insert = |id, datacenter: &str| {
         doc! { "insert": "messages", "documents": [message(id, datacenter, id)] }
     };
@@ -103,7 +103,7 @@ async fn transaction_commits_on_all_shards_or_none() {
 
 #[tokio::test(start_paused = true)]
 async fn participant_failover_keeps_transaction_atomic() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let insert = |id, datacenter: &str| {
         doc! { "insert": "messages", "documents": [message(id, datacenter, id)] }
     };
@@ -120,7 +120,7 @@ async fn participant_failover_keeps_transaction_atomic() {
 
 #[tokio::test(start_paused = true)]
 async fn recovery_token_commits_through_other_mongos() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let other = it.cluster.mongos("other:27017");
     let insert = |id| doc! { "insert": "messages", "documents": [message(id, "alfa", id)] };
     let reply = it.ok(it.in_transaction(insert(1), true)).await;
@@ -141,7 +141,7 @@ async fn recovery_token_commits_through_other_mongos() {
 
 #[tokio::test(start_paused = true)]
 async fn open_transaction_blocks_chunk_migration() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     let insert = doc! { "insert": "messages", "documents": [message(1, "alfa", 1)] };
     it.ok(it.in_transaction(insert, true)).await;
     let namespace = Namespace::new("log", "messages");
@@ -158,7 +158,7 @@ async fn open_transaction_blocks_chunk_migration() {
 
 #[tokio::test(start_paused = true)]
 async fn statement_error_aborts_transaction_on_all_shards() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.insert(vec![message(1, "bravo", 1)]).await;
     let insert = |id, datacenter: &str| {
         doc! { "insert": "messages", "documents": [message(id, datacenter, id)] }

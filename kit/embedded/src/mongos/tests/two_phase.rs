@@ -5,7 +5,7 @@ use std::time::Duration;
 use bson::{Bson, Document, Timestamp, doc};
 use tokio::time::sleep;
 
-use super::cluster::{EIGHT, TestCluster, batch, ids, message, zoned};
+use super::cluster::{TestCluster, V8_0, batch, ids, message, zoned};
 use blackpipe_base::rng::Rng;
 
 const LATENCY: Duration = Duration::from_secs(1);
@@ -85,7 +85,7 @@ impl TestCluster {
 #[tokio::test(start_paused = true)]
 async fn unreplicated_prepare_keeps_transaction_atomic() {
     for shard in ["alfa", "bravo"] {
-        let it = zoned(EIGHT).await;
+        let it = zoned(V8_0).await;
         it.begin().await;
         it.hold(shard);
         let failing = async {
@@ -103,7 +103,7 @@ async fn unreplicated_prepare_keeps_transaction_atomic() {
 
 #[tokio::test(start_paused = true)]
 async fn majority_acknowledged_commit_survives_failover() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.begin().await;
     assert!(it.commit().await);
     it.lose_primary("alfa");
@@ -118,7 +118,7 @@ async fn new_primary_applies_decision_to_prepared_transaction() {
     for (shard, moment) in
         [("bravo", 500), ("bravo", 1500), ("bravo", 2500), ("alfa", 1500), ("alfa", 2500)]
     {
-        let it = zoned(EIGHT).await;
+        let it = zoned(V8_0).await;
         it.begin().await;
         it.slow_down("alfa");
         let failing = async {
@@ -136,7 +136,7 @@ async fn new_primary_applies_decision_to_prepared_transaction() {
 
 #[tokio::test(start_paused = true)]
 async fn rolled_back_commit_entry_is_rewritten() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.begin().await;
     it.slow_down("alfa");
     let failing = async {
@@ -153,7 +153,7 @@ async fn rolled_back_commit_entry_is_rewritten() {
 
 #[tokio::test(start_paused = true)]
 async fn commit_continues_after_client_disconnects() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.begin().await;
     it.slow_down("alfa");
     let impatient = tokio::time::timeout(LATENCY / 2, it.commit());
@@ -169,7 +169,7 @@ async fn commit_continues_after_client_disconnects() {
 
 #[tokio::test(start_paused = true)]
 async fn prepared_transaction_blocks_session_until_decision() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.begin().await;
     it.slow_down("alfa");
     let meddling = async {
@@ -202,7 +202,7 @@ async fn prepared_transaction_blocks_session_until_decision() {
 
 #[tokio::test(start_paused = true)]
 async fn snapshot_shows_all_parts_of_transaction_or_none() {
-    let it = zoned(EIGHT).await;
+    let it = zoned(V8_0).await;
     it.begin().await;
     it.slow_down("alfa");
     let reading = async {
@@ -242,7 +242,7 @@ fn snapshot(at: Timestamp) -> Document {
 #[tokio::test(start_paused = true)]
 async fn shard_key_update_is_atomic_during_failovers() {
     for (shard, moment) in [("alfa", 500), ("bravo", 500), ("bravo", 1500), ("alfa", 2500)] {
-        let it = zoned(EIGHT).await;
+        let it = zoned(V8_0).await;
         it.insert(vec![message(1, "alfa", 1)]).await;
         it.slow_down(shard);
         let failing = async {
@@ -277,7 +277,7 @@ async fn shard_key_update_is_atomic_during_failovers() {
 #[tokio::test(start_paused = true)]
 async fn transfers_are_atomic_during_random_failovers() {
     for seed in 0..12 {
-        let it = zoned(EIGHT).await;
+        let it = zoned(V8_0).await;
         let mut accounts = vec![message(1, "alfa", 1), message(2, "bravo", 1)];
         accounts.iter_mut().for_each(|it| drop(it.insert("balance", 0)));
         it.insert(accounts).await;

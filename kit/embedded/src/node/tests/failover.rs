@@ -56,7 +56,7 @@ async fn members_elect_primary_after_timeout() {
     let mut topology = lab.set.nodes()[1].topology();
     topology.mark_unchanged();
     lab.set.kill(0);
-    assert_eq!(*lab.set.nodes()[0].power().borrow(), ProcessState::Killed);
+    assert_eq!(*lab.set.nodes()[0].process_state().borrow(), ProcessState::Killed);
     let began = tokio::time::Instant::now();
     assert_eq!(lab.set.wait_for_primary().await, 1);
     assert_eq!(began.elapsed(), Duration::from_millis(300));

@@ -20,9 +20,9 @@ fn killed_primary_is_replaced_after_election_timeout() {
     let mut lab = TestState::new(3);
     lab.state.kill(0, lab.now);
     assert_eq!(lab.state.primary(), None);
-    lab.pass(TIMEOUT - milliseconds(1));
+    lab.advance_time(TIMEOUT - milliseconds(1));
     assert_eq!(lab.state.primary(), None);
-    lab.pass(milliseconds(1));
+    lab.advance_time(milliseconds(1));
     assert_eq!(lab.state.primary(), Some(1));
     assert_eq!(lab.state.member(1).term, 2);
     lab.state.restart(0, lab.now);
@@ -34,15 +34,15 @@ fn killed_primary_is_replaced_after_election_timeout() {
 fn minority_elects_no_primary_and_primary_steps_down() {
     let mut lab = TestState::new(3);
     lab.state.kill(1, lab.now);
-    lab.pass(TIMEOUT * 4);
+    lab.advance_time(TIMEOUT * 4);
     assert_eq!(lab.state.primary(), Some(0));
     lab.state.kill(2, lab.now);
     assert_eq!(lab.state.primary(), Some(0));
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     assert_eq!(lab.state.primary(), None);
     assert_eq!(lab.state.next_deadline(), None, "there is nothing to wait for");
     lab.state.restart(2, lab.now);
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(0));
 }
 
@@ -53,7 +53,7 @@ fn member_with_newest_oplog_is_elected() {
     lab.insert(0, 1).unwrap();
     lab.state.kill(0, lab.now);
     lab.state.hold_replication(2, true, lab.now);
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(2));
 }
 
@@ -61,7 +61,7 @@ fn member_with_newest_oplog_is_elected() {
 fn thawed_stale_primary_steps_down() {
     let mut lab = TestState::new(3);
     lab.state.freeze(0, lab.now);
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(1));
     lab.state.thaw(0, lab.now);
     assert!(!lab.state.member(0).is_primary());
@@ -97,9 +97,9 @@ fn stepped_down_member_is_not_electable_for_its_period() {
     lab.state.hold_replication(2, true, lab.now);
     lab.insert(0, 1).unwrap();
     lab.state.step_down(0, lab.now + milliseconds(5000), lab.now);
-    lab.pass(milliseconds(4999));
+    lab.advance_time(milliseconds(4999));
     assert_eq!(lab.state.primary(), None, "member 2 lacks an entry that member 0 has");
-    lab.pass(milliseconds(1));
+    lab.advance_time(milliseconds(1));
     assert_eq!(lab.state.primary(), Some(0));
 }
 
@@ -139,14 +139,14 @@ fn priority_zero_member_votes_but_is_never_primary() {
     let mut lab = TestState::with_priority_zero(3, vec![2]);
     assert!(lab.state.elect(2, lab.now).is_err());
     lab.state.kill(0, lab.now);
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(1), "with the vote of the third");
     lab.state.restart(0, lab.now);
     lab.state.kill(1, lab.now);
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(0));
     lab.state.kill(0, lab.now);
-    lab.pass(TIMEOUT * 4);
+    lab.advance_time(TIMEOUT * 4);
     assert_eq!(lab.state.primary(), None);
     assert_eq!(lab.state.next_deadline(), None, "there is nobody to wait for");
 }
@@ -159,7 +159,7 @@ fn new_primary_catches_up_from_priority_zero_member() {
     assert!(lab.state.is_committed(at));
     lab.state.kill(0, lab.now);
     lab.state.hold_replication(1, false, lab.now);
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(1));
     assert!(lab.state.member(1).oplog.has(at), "it has copied it from the third");
 }

@@ -74,7 +74,7 @@ fn step(lab: &mut TestState, checker: &mut InvariantChecker, id: i32) {
         10 => drop(lab.state.elect(index, lab.now)),
         11 => {
             let time = milliseconds(lab.state.next_random() % 500);
-            lab.pass(time);
+            lab.advance_time(time);
         }
         _ => {
             // Clients can write on every member that considers itself primary.
@@ -108,7 +108,7 @@ fn run(members: usize, seed: u64) {
         checker.observe(&lab);
     }
     lab.state.heal(lab.now);
-    lab.pass(Duration::from_secs(1));
+    lab.advance_time(Duration::from_secs(1));
     checker.observe(&lab);
     let primary = lab.state.primary().expect("a majority runs");
     assert!(lab.state.is_replicated());

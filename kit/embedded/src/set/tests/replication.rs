@@ -52,14 +52,14 @@ fn replication_latency_delays_member() {
     let mut lab = TestState::new(3);
     lab.state.set_latency(2, milliseconds(50), lab.now);
     lab.insert(0, 1).unwrap();
-    lab.pass(milliseconds(30));
+    lab.advance_time(milliseconds(30));
     lab.insert(0, 2).unwrap();
     assert_eq!(lab.ids(2), [0; 0]);
-    lab.pass(milliseconds(20));
+    lab.advance_time(milliseconds(20));
     assert_eq!(lab.ids(2), [1]);
-    lab.pass(milliseconds(29));
+    lab.advance_time(milliseconds(29));
     assert_eq!(lab.ids(2), [1]);
-    lab.pass(milliseconds(1));
+    lab.advance_time(milliseconds(1));
     assert_eq!(lab.ids(2), [1, 2]);
     assert!(lab.state.is_replicated());
     assert_eq!(lab.state.next_deadline(), None);
@@ -72,7 +72,7 @@ fn unreplicated_writes_are_rolled_back() {
     lab.state.partition(&[&[0], &[1, 2]], lab.now);
     let lost = lab.insert(0, 2).unwrap();
     assert!(!lab.is_majority(0, lost));
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     assert_eq!(lab.state.primary(), Some(1));
     let kept = lab.insert(1, 3).unwrap();
     assert!(lab.is_majority(1, kept));
@@ -92,7 +92,7 @@ fn rolled_back_retryable_write_can_be_executed_again() {
     lab.state.partition(&[&[0], &[1, 2]], lab.now);
     lab.insert_as(0, 1, Some((&session, 5))).unwrap();
     assert!(lab.state.member(0).store().session(&session).is_some());
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     lab.state.heal(lab.now);
     assert!(lab.state.member(0).store().session(&session).is_none());
     lab.insert_as(1, 1, Some((&session, 5))).unwrap();
@@ -107,11 +107,11 @@ fn session_record_survives_failover() {
     let session = session(1);
     lab.insert_as(0, 1, Some((&session, 5))).unwrap();
     lab.state.kill(0, lab.now);
-    lab.pass(TIMEOUT);
+    lab.advance_time(TIMEOUT);
     let mut direct = PrimaryWriter::new(&mut lab.state, 1, Some((&session, 5)), lab.now);
     assert_eq!(direct.recorded(0), Some(doc! { "n": 1 }));
     assert_eq!(direct.recorded(1), None);
-    direct.make(insertion(2), Some(Statement { id: 1, outcome: doc! {} })).unwrap();
+    direct.apply_change(insertion(2), Some(Statement { id: 1, outcome: doc! {} })).unwrap();
     assert_eq!(direct.recorded(1), Some(doc! {}));
 }
 
@@ -205,14 +205,14 @@ fn ttl_deletes_are_replicated() {
         let change = Change::Insert { namespace: namespace(), document };
         lab.state.append(0, vec![change], None, lab.now).unwrap();
     }
-    lab.pass(Duration::from_secs(60));
+    lab.advance_time(Duration::from_secs(60));
     assert_eq!(lab.ids(2), [1, 2]);
-    lab.pass(Duration::from_secs(60));
+    lab.advance_time(Duration::from_secs(60));
     for index in 0..3 {
         assert_eq!(lab.ids(index), [2]);
     }
     let dropped = Change::DropIndex { namespace: namespace(), name: String::from("at_1") };
     lab.state.append(0, vec![dropped], None, lab.now).unwrap();
-    lab.pass(Duration::from_secs(60));
+    lab.advance_time(Duration::from_secs(60));
     assert_eq!(lab.state.next_deadline(), None);
 }

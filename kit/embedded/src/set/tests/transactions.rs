@@ -21,7 +21,7 @@ impl TestState {
         let mut changes = InTransaction { transaction: &mut transaction, member };
         let made = changes
             .reserve(&namespace(), &[&id.into()])
-            .and_then(|()| changes.make(insertion(id), None));
+            .and_then(|()| changes.apply_change(insertion(id), None));
         member.put_transaction(session, transaction);
         made
     }
@@ -80,7 +80,7 @@ fn drop_conflicts_with_open_transaction() {
     lab.insert_within(&one, 1).unwrap();
     let dropped = |lab: &mut TestState| {
         let mut direct = PrimaryWriter::new(&mut lab.state, 0, None, lab.now);
-        direct.make(Change::DropCollection { namespace: namespace() }, None)
+        direct.apply_change(Change::DropCollection { namespace: namespace() }, None)
     };
     assert_eq!(dropped(&mut lab).unwrap_err().code, Code::WRITE_CONFLICT);
     lab.commit(&one, 1).unwrap();
@@ -104,11 +104,11 @@ fn duplicate_key_taken_meanwhile_fails_commit() {
         let mut transaction = member.take_transaction(session).unwrap();
         let mut changes = InTransaction { transaction: &mut transaction, member };
         changes.reserve(&namespace(), &[&bson(id)]).unwrap();
-        changes.make(keyed(id), None).unwrap();
+        changes.apply_change(keyed(id), None).unwrap();
         member.put_transaction(session, transaction);
     };
     let make = |lab: &mut TestState, id| {
-        PrimaryWriter::new(&mut lab.state, 0, None, lab.now).make(keyed(id), None)
+        PrimaryWriter::new(&mut lab.state, 0, None, lab.now).apply_change(keyed(id), None)
     };
     let (one, two) = (session(1), session(2));
     lab.begin(&one, 1).unwrap();
@@ -116,7 +116,7 @@ fn duplicate_key_taken_meanwhile_fails_commit() {
     let id = TransactionId { session: one.clone(), number: 1 };
     lab.state.prepare_transaction(0, &id, lab.now).unwrap();
     assert_eq!(make(&mut lab, 2).unwrap_err().code, Code::WRITE_CONFLICT, "it is prepared");
-    lab.pass(Duration::from_secs(120));
+    lab.advance_time(Duration::from_secs(120));
     assert_eq!(lab.commit(&one, 1).unwrap_err().code.number, 267);
     assert_eq!(lab.state.abort_transaction(0, &one, 1).unwrap_err().code.number, 267);
     lab.state.abort_prepared(0, &id, lab.now).unwrap();
@@ -159,7 +159,7 @@ fn open_transaction_ends_with_primary_or_lifetime() {
     let one = session(1);
     lab.begin(&one, 1).unwrap();
     lab.insert_within(&one, 1).unwrap();
-    lab.pass(Duration::from_secs(60));
+    lab.advance_time(Duration::from_secs(60));
     assert_eq!(lab.commit(&one, 1).unwrap_err().code, Code::NO_SUCH_TRANSACTION);
     lab.insert(0, 1).unwrap();
 
@@ -189,14 +189,14 @@ fn idle_session_expires() {
     let one = session(1);
     lab.state.use_session(&one, lab.now);
     lab.insert_as(0, 1, Some((&one, 5))).unwrap();
-    lab.pass(Duration::from_secs(29 * 60));
+    lab.advance_time(Duration::from_secs(29 * 60));
     lab.state.use_session(&one, lab.now);
     assert!(lab.state.active(0, &one).is_some());
     lab.state.end_session(&one);
-    lab.pass(Duration::from_secs(60));
+    lab.advance_time(Duration::from_secs(60));
     lab.state.use_session(&one, lab.now);
     assert!(lab.state.active(0, &one).is_some(), "a session that ended keeps its record");
-    lab.pass(Duration::from_secs(30 * 60 + 1));
+    lab.advance_time(Duration::from_secs(30 * 60 + 1));
     lab.state.use_session(&one, lab.now);
     assert_eq!(lab.state.active(0, &one), None);
 }

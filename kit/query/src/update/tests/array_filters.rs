@@ -4,7 +4,7 @@ use bson::{Document, doc};
 
 use crate::{Fault, Filter, Update};
 
-use super::{assert_each, assert_refused, env, matched};
+use super::{assert_each, assert_fails, env, matched};
 
 fn document() -> Document {
     doc! {
@@ -181,7 +181,7 @@ fn invalid_positional_paths_fail() {
             "The source field for $rename may not be dynamic: a.$",
         ),
     ] {
-        assert_refused(vec![(document(), update, 2, words)]);
+        assert_fails(vec![(document(), update, 2, words)]);
     }
 }
 

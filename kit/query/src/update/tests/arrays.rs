@@ -2,7 +2,7 @@
 
 use bson::{Bson, Regex, doc};
 
-use super::{assert_each, assert_none_changes, assert_refused};
+use super::{assert_each, assert_fails, assert_none_changes};
 
 #[test]
 fn push_applies_position_sort_and_slice() {
@@ -171,7 +171,7 @@ fn array_operators_on_other_types_fail() {
             "Found unexpected fields after $each in $addToSet: { $each: [ 5 ], x: 1 }",
         ),
     ] {
-        assert_refused(vec![(document.clone(), update, code, words)]);
+        assert_fails(vec![(document.clone(), update, code, words)]);
     }
 }
 
@@ -205,6 +205,6 @@ fn invalid_push_modifiers_fail() {
         ),
         (doc! { "x": 1, "$each": [1] }, "Unrecognized clause in $push: x"),
     ] {
-        assert_refused(vec![(doc! {}, doc! { "$push": { "a": clauses } }, 2, words)]);
+        assert_fails(vec![(doc! {}, doc! { "$push": { "a": clauses } }, 2, words)]);
     }
 }

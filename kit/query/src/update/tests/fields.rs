@@ -2,7 +2,7 @@
 
 use bson::{Bson, DateTime, Timestamp, doc};
 
-use super::{assert_each, assert_none_changes, assert_refused};
+use super::{assert_each, assert_fails, assert_none_changes};
 
 #[test]
 fn field_operators_update_fields() {
@@ -107,7 +107,7 @@ fn numeric_path_components_index_and_backfill_arrays() {
         (doc! { "a": [1, 2] }, doc! { "$set": { "a.01": 5 } }, doc! { "a": [1, 5] }),
         (doc! {}, doc! { "$set": { "a.1": 5 } }, doc! { "a": { "1": 5 } }),
     ]);
-    assert_refused(vec![
+    assert_fails(vec![
         (
             doc! { "a": [1] },
             doc! { "$set": { "a.1500002": 1 } },
@@ -125,7 +125,7 @@ fn numeric_path_components_index_and_backfill_arrays() {
 
 #[test]
 fn invalid_update_paths_fail() {
-    assert_refused(vec![
+    assert_fails(vec![
         (doc! {}, doc! { "$set": { "": 1 } }, 56, "An empty update path is not valid."),
         (
             doc! {},
@@ -208,7 +208,7 @@ fn conflicting_update_operators_fail() {
         (doc! { "$rename": { "a": "b", "b": "c" } }, conflict("b", "b")),
         (doc! { "$set": { "a.$[]": 9, "a.0": 10 } }, conflict("a.0", "a")),
     ] {
-        assert_refused(vec![(doc! {}, update, 40, &words)]);
+        assert_fails(vec![(doc! {}, update, 40, &words)]);
     }
 }
 
@@ -229,9 +229,9 @@ fn updates_of_the_id_fail() {
                 .to_owned(),
         ),
     ] {
-        assert_refused(vec![(document.clone(), update, 66, &words)]);
+        assert_fails(vec![(document.clone(), update, 66, &words)]);
     }
-    assert_refused(vec![(
+    assert_fails(vec![(
         doc! { "_id": 1 },
         doc! { "$set": { "_id": 1.0 } },
         66,
@@ -296,6 +296,6 @@ fn invalid_operators_and_types_fail() {
             "Unrecognized $currentDate option: $typo",
         ),
     ] {
-        assert_refused(vec![(document.clone(), update, code, words)]);
+        assert_fails(vec![(document.clone(), update, code, words)]);
     }
 }

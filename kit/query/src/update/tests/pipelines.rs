@@ -10,7 +10,7 @@ fn pipeline(stages: &[Document]) -> Bson {
     stages.iter().cloned().map(Bson::Document).collect()
 }
 
-fn refused(result: Result<Option<Document>, Fault>) -> (i32, String) {
+fn fails_with(result: Result<Option<Document>, Fault>) -> (i32, String) {
     let fault = result.unwrap_err();
     (fault.code.number, fault.message)
 }
@@ -62,10 +62,10 @@ fn invalid_update_pipelines_fail() {
         (vec![doc! { "$out": "x" }], 72, "$out is not allowed to be used within an update"),
         (vec![doc! { "$foo": 1 }], 40324, "Unrecognized pipeline stage name: '$foo'"),
     ] {
-        let (number, message) = refused(applied(&before, pipeline(&stages)));
+        let (number, message) = fails_with(applied(&before, pipeline(&stages)));
         assert_eq!((number, message.as_str()), (code, words));
     }
-    let (code, message) = refused(applied(&before, Bson::Array(vec![Bson::Int32(5)])));
+    let (code, message) = fails_with(applied(&before, Bson::Array(vec![Bson::Int32(5)])));
     assert_eq!(code, 14);
     assert_eq!(message, "Each element of the 'pipeline' array must be an object");
 }

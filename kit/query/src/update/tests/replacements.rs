@@ -4,7 +4,7 @@ use bson::{Bson, Timestamp, doc};
 
 use crate::Update;
 
-use super::{applied, assert_each, assert_refused, env};
+use super::{applied, assert_each, assert_fails, env};
 
 #[test]
 fn replacement_keeps_the_id_first() {
@@ -26,7 +26,7 @@ fn replacement_keeps_the_id_first() {
 
 #[test]
 fn replacement_with_another_id_fails() {
-    assert_refused(vec![
+    assert_fails(vec![
         (
             doc! { "_id": 1 },
             doc! { "_id": 2 },

@@ -27,6 +27,7 @@ async fn carry_out(collection: &Collection<Document>, case: &Case) -> bool {
 
 #[tokio::test]
 async fn what_is_called_idempotent_is_so_on_a_real_server() {
+    testbed::require!(testbed::shared::servers());
     const CASES: usize = 1500;
     let client = Client::with_uri_str(testbed::shared::uri().unwrap()).await.unwrap();
     let name = format!("idempotent_{}", ObjectId::new());

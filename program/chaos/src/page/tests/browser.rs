@@ -1,4 +1,4 @@
-//! A headless Chromium, and the little of WebDriver that it takes to look at a page with it.
+//! A headless Chromium, driven by the part of WebDriver that the tests need.
 
 use std::{
     env, fs,
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 const CHROMIUMS: [&str; 4] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// How long anything may take; much longer than it does.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Bound on each step, which normally takes a fraction of it.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A browser with one window. It ends with this value.
+/// A browser with one window, which is closed when it is dropped.
 pub(crate) struct Browser {
     driver: Child,
     port: u16,
@@ -28,7 +28,10 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts it; what is missing, if it is not installed.
+    /// Starts the browser.
+    ///
+    /// # Errors
+    /// The name of a missing program.
     pub(crate) fn start() -> Result<Self, String> {
         let chromium = CHROMIUMS.iter().find_map(|name| installed(name));
         let chromium = chromium.ok_or("Chromium is not installed")?;
@@ -36,7 +39,7 @@ impl Browser {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let nth = STARTED.fetch_add(1, Relaxed);
         let profile = env::temp_dir().join(format!("steadfast-page-{}-{nth}", id()));
-        fs::create_dir_all(&profile).expect("a folder for the browser");
+        fs::create_dir_all(&profile).expect("a directory for the browser");
         let (driver, port) = driver(&chromedriver);
         let mut browser = Self { driver, port, session: String::new(), profile };
         browser.open(&chromium);
@@ -60,10 +63,10 @@ impl Browser {
         let capabilities = json!({
             "goog:chromeOptions": { "binary": chromium, "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
-            "timeouts": { "script": PATIENCE.as_millis(), "pageLoad": PATIENCE.as_millis() },
+            "timeouts": { "script": TIMEOUT.as_millis(), "pageLoad": TIMEOUT.as_millis() },
         });
-        let asked = json!({ "capabilities": { "alwaysMatch": capabilities } });
-        let opened = self.ask("POST", "/session", &asked);
+        let request = json!({ "capabilities": { "alwaysMatch": capabilities } });
+        let opened = self.ask("POST", "/session", &request);
         self.session = opened["sessionId"].as_str().expect("a session").to_owned();
     }
 
@@ -72,7 +75,7 @@ impl Browser {
         self.command("url", &json!({ "url": format!("file://{}", file.display()) }));
     }
 
-    /// Makes the window as large as this, in the light or in the dark.
+    /// Sets the size of the window, and light or dark colours.
     pub(crate) fn emulate(&self, (width, height): (u32, u32), scheme: &str) {
         let is_phone = width < 500;
         self.devtools(
@@ -81,7 +84,7 @@ impl Browser {
         );
         let emulated = json!({ "name": "prefers-color-scheme", "value": scheme });
         self.devtools("Emulation.setEmulatedMedia", json!({ "media": "", "features": [emulated] }));
-        // The page hears of it a little later.
+        // The page is notified later.
         self.until(&format!(
             "document.documentElement.clientWidth === {width} && \
              matchMedia('(prefers-color-scheme: {scheme})').matches"
@@ -90,24 +93,24 @@ impl Browser {
 
     /// Waits until an expression is true in the page.
     fn until(&self, expression: &str) {
-        let limit = Instant::now() + PATIENCE;
+        let limit = Instant::now() + TIMEOUT;
         while self.run(&format!("return {expression}")) != true {
-            assert!(Instant::now() < limit, "it is not so: {expression}");
+            assert!(Instant::now() < limit, "time-out: {expression}");
             thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// What a script returns.
+    /// Runs a script and returns its result.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.command("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// What the browser has complained about since it was last asked.
+    /// Returns the new entries of the browser's log.
     pub(crate) fn complaints(&self) -> Vec<String> {
         self.log("browser")
     }
 
-    /// What it has asked for since it was last asked: addresses, those of files included.
+    /// Returns the URLs of new requests, including files.
     pub(crate) fn requests(&self) -> Vec<String> {
         let events = self.log("performance").into_iter();
         let events = events.map(|event| serde_json::from_str(&event).expect("JSON"));
@@ -133,7 +136,7 @@ impl Browser {
         self.ask("POST", &format!("/session/{}/{name}", self.session), parameters)
     }
 
-    /// What it answers; it is an error of the test if that is an error.
+    /// Sends a command and returns its result. Panics on an error.
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, mut answer) = self.exchange(method, path, body).expect("chromedriver answers");
         assert_eq!(status, 200, "{method} {path}: {}", answer["value"]["message"]);
@@ -142,7 +145,7 @@ impl Browser {
 
     fn exchange(&self, method: &str, path: &str, body: &Value) -> std::io::Result<(u16, Value)> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let body = body.to_string();
         write!(
             stream,
@@ -172,7 +175,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Whatever is gone already is as it should be.
+        // The browser may have ended already.
         let _ = self.exchange("DELETE", &format!("/session/{}", self.session), &json!({}));
         let _ = self.driver.kill();
         let _ = self.driver.wait();
@@ -185,9 +188,9 @@ fn installed(name: &str) -> Option<PathBuf> {
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// A chromedriver, and where it listens.
+/// Starts a chromedriver, and returns its port.
 ///
-/// It takes a port that is free by IPv6, and ends if somebody has the same one by IPv4. So another one is started.
+/// It chooses a port that is free with IPv6, and ends if the port is in use with IPv4. Another one is started then.
 fn driver(program: &Path) -> (Child, u16) {
     const MANY: usize = 30;
     for _ in 0..MANY {
@@ -202,10 +205,10 @@ fn driver(program: &Path) -> (Child, u16) {
             None => drop(driver.wait().expect("it ends")),
         }
     }
-    panic!("no chromedriver says where it is");
+    panic!("no chromedriver started");
 }
 
-/// Where it listens, in its own words: `ChromeDriver was started successfully on port 41235.` None if it ends.
+/// Reads the port from `ChromeDriver was started successfully on port 41235.` `None` if it ends.
 fn port(driver: &mut Child) -> Option<u16> {
     let lines = BufReader::new(driver.stdout.take().expect("it is piped")).lines();
     let mut lines = lines.map_while(Result::ok);

@@ -1,4 +1,4 @@
-//! What every report must be on every screen: readable, whole, and alone.
+//! Checks of a page on every screen: it is readable and complete, and loads nothing.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ const PHONE: (u32, u32) = (360, 740);
 const BETWEEN: (u32, u32) = (740, 900);
 const DESK: (u32, u32) = (1280, 900);
 
-/// Looks at a page on a phone and on a desk, in the light and in the dark.
+/// Checks a page on a phone and on a desktop, with light and dark colours.
 pub(crate) fn look_at(browser: &Browser, file: &Path) {
     let wrong = wrong(browser, file);
     assert!(wrong.is_empty(), "{}:\n{}", file.display(), wrong.join("\n"));
 }
 
-/// All that is wrong with it.
+/// Returns the defects of a page.
 pub(crate) fn wrong(browser: &Browser, file: &Path) -> Vec<String> {
     browser.emulate(DESK, "light");
     let _ = browser.requests();
@@ -24,7 +24,7 @@ pub(crate) fn wrong(browser: &Browser, file: &Path) -> Vec<String> {
         [(DESK, "light"), (DESK, "dark"), (BETWEEN, "light"), (PHONE, "light"), (PHONE, "dark")];
     for (size, scheme) in screens {
         browser.emulate(size, scheme);
-        // What is folded away is looked at as well.
+        // Closed details are checked, too.
         let found = browser.run(&format!("{OPEN}{LOOK}"));
         let found = found.as_array().expect("a list").iter();
         wrong.extend(found.map(|what| format!("{size:?}, {scheme}: {what}")));
@@ -32,24 +32,24 @@ pub(crate) fn wrong(browser: &Browser, file: &Path) -> Vec<String> {
     wrong.extend(browser.complaints());
     let own = format!("file://{}", file.display());
     let others = browser.requests().into_iter().filter(|it| *it != own && it != "data:,");
-    wrong.extend(others.map(|address| format!("it asks for {address}")));
+    wrong.extend(others.map(|address| format!("it loads {address}")));
     wrong
 }
 
 const OPEN: &str = "for (const it of document.querySelectorAll('details')) it.open = true;";
 
-/// Returns a list of what is wrong.
+/// Returns a list of defects.
 const LOOK: &str = r#"
 const wrong = [];
 const say = (what, element) =>
     wrong.push(what + ': ' + (element.textContent || element.outerHTML).trim().slice(0, 60));
-// A table's caption, and its head where there are cards, are there for those who hear it alone.
+// A table's caption, and its head where there are cards, are for screen readers only.
 const isHeard = new Set([...document.querySelectorAll('caption, thead')]
     .filter((it) => getComputedStyle(it).clipPath !== 'none'));
 const isShown = (element) =>
     !isHeard.has(element.closest('caption, thead')) && element.checkVisibility();
 
-// The page is as wide as the screen, and so is all that is in it. (A phone's innerWidth grows with the page.)
+// Nothing is wider than the screen. (A phone's innerWidth grows with the page.)
 const screenWidth = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth > screenWidth) wrong.push('the page is wider than the screen');
 for (const element of document.querySelectorAll('main *:not(svg *)')) {
@@ -57,7 +57,7 @@ for (const element of document.querySelectorAll('main *:not(svg *)')) {
     if ((box.right > screenWidth + .5 || box.left < -.5) && isShown(element)) say('beyond the edge', element);
 }
 
-// Text in pictures is within them, and none is over another.
+// Text in images is within them and does not overlap.
 for (const picture of document.querySelectorAll('.plot > svg')) {
     const frame = picture.getBoundingClientRect();
     const boxes = [];
@@ -73,7 +73,7 @@ for (const picture of document.querySelectorAll('.plot > svg')) {
     }
 }
 
-// Text can be told from what is behind it.
+// Text has enough contrast.
 const parts = (color) => {
     const [r, g, b, a = 1] = color.match(/[\d.]+/g).map(Number);
     return { r, g, b, a };
@@ -115,7 +115,7 @@ if (seen < 20) wrong.push('hardly any text: ' + seen);
 if (document.scripts.length) wrong.push('it has a script');
 if (document.querySelector('[src], main [href], [style]')) wrong.push('it refers to something');
 
-// It can be read by those who hear it.
+// It is accessible to screen readers.
 let level = 0;
 for (const heading of document.querySelectorAll('h1, h2, h3, h4')) {
     const next = Number(heading.tagName[1]);

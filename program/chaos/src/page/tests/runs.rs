@@ -1,4 +1,4 @@
-//! The page of real runs, in a real browser: a headless Chromium.
+//! The page of runs in a headless Chromium.
 //!
 //! Without Chromium and chromedriver, the tests are skipped; in CI they fail.
 
@@ -10,7 +10,7 @@ use testbed::skip;
 use super::{browser::Browser, looks};
 use crate::plan::{Fault, Load, Plan, Servers};
 
-/// Stores a page. After a failure, it stays there to be seen.
+/// Stores a page. After a failure, it is left for inspection.
 fn stored(name: &str, page: &str) -> PathBuf {
     let file = env::temp_dir().join(format!("steadfast-page-{}-{name}", process::id()));
     fs::write(&file, page).expect("room for a page");
@@ -26,7 +26,7 @@ fn report(name: &str, plan: Plan) -> (bool, PathBuf) {
 }
 
 #[test]
-fn the_report_of_a_run_is_readable_everywhere_and_needs_nothing_else() {
+fn report_of_a_run_is_readable_on_every_screen_and_loads_nothing() {
     let browser = match Browser::start() {
         Ok(browser) => browser,
         Err(why) => return skip(&why),
@@ -48,7 +48,7 @@ fn the_report_of_a_run_is_readable_everywhere_and_needs_nothing_else() {
 }
 
 #[test]
-fn a_bad_verdict_cannot_be_overlooked() {
+fn bad_verdict_is_prominent() {
     let browser = match Browser::start() {
         Ok(browser) => browser,
         Err(why) => return skip(&why),
@@ -68,7 +68,7 @@ fn a_bad_verdict_cannot_be_overlooked() {
     looks::look_at(&browser, &file);
     let verdict = browser.run("return document.querySelector('header').innerText");
     let verdict = verdict.as_str().expect("text");
-    assert!(verdict.contains("not what the application was told"), "{verdict}");
+    assert!(verdict.contains("contradict the results that the application got"), "{verdict}");
     assert!(verdict.contains("This is a control."), "{verdict}");
     let red = browser.run(
         "return getComputedStyle(document.querySelector('.counts .wrong b')).color.match(/\\d+/g).map(Number)",
@@ -78,9 +78,9 @@ fn a_bad_verdict_cannot_be_overlooked() {
     fs::remove_file(file).expect("it is there");
 }
 
-/// Else the other tests would show nothing.
+/// Shows that the checks of the other tests can fail.
 #[test]
-fn a_page_that_is_wrong_is_noticed() {
+fn defects_of_a_page_are_found() {
     let browser = match Browser::start() {
         Ok(browser) => browser,
         Err(why) => return skip(&why),
@@ -94,7 +94,7 @@ fn a_page_that_is_wrong_is_noticed() {
         "over another: near",
         "contrast 1.61: pale",
         "hardly any text",
-        "it asks for file:",
+        "it loads file:",
         "it has a script",
         "it refers to something",
         "a heading is left out before: Third",

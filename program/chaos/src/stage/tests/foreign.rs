@@ -100,6 +100,7 @@ async fn a_sharded_cluster_has_the_faults_of_the_network() {
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_server_with_tls_and_a_login_is_reached_and_nothing_is_left_there() {
+    testbed::require!(V6_0);
     use testbed::{Options, ReplicaSet, TestCa, User};
 
     let (ca, set) = tokio::task::spawn_blocking(|| {

@@ -206,6 +206,7 @@ async fn a_change_of_primary_is_survived() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_real_servers_all_is_done_once_though_replies_are_lost() {
+    testbed::require!(testbed::shared::servers());
     let straight_uri = testbed::shared::uri().unwrap();
     let straight = Client::with_uri_str(&straight_uri).await.unwrap();
     let lost = each(5, Reaction::LoseReply { reset: true });

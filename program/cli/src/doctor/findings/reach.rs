@@ -68,7 +68,7 @@ fn unreachable(facts: &Facts, server: &Server, anybody: bool, findings: &mut Fin
     let address = &server.address;
     let why = match &server.error {
         Some(error) => reason(error, Some(address)),
-        None => format!("It did not answer within {}.", duration::show(facts.patience)),
+        None => format!("It did not answer within {}.", duration::show(facts.selection_timeout)),
     };
     if !anybody {
         findings.problem(

@@ -30,7 +30,7 @@ pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
     overruled(facts, findings);
     without_effect(facts, findings);
     membership(facts, findings);
-    patience(facts, findings);
+    timeouts(facts, findings);
     too_short(facts, findings);
     pool(facts, findings);
     reads(facts, findings);
@@ -178,7 +178,7 @@ fn membership(facts: &Facts, findings: &mut Findings) {
     }
 }
 
-fn patience(facts: &Facts, findings: &mut Findings) {
+fn timeouts(facts: &Facts, findings: &mut Findings) {
     if let Some(given) = facts.uri.server_selection_timeout
         && given < ELECTION
         && facts.kind != Kind::Standalone

@@ -5,14 +5,14 @@ use std::{
     time::Duration,
 };
 
-use steadfast_report::random::Rng;
+use steadfast_report::{quantiles::Histogram, random::Rng};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until, timeout},
 };
 
 use super::strategy::Strategy;
-use crate::{Result, contender::Application, measure::Latencies};
+use crate::{Result, contender::Application};
 
 /// Bound on the operations that are still under way when the load ends. Their retries take some seconds.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ pub(super) struct Tally {
     pub(super) succeeded: u64,
     pub(super) failed: u64,
     /// Time from the planned beginning of each operation that succeeded.
-    pub(super) latencies: Latencies,
+    pub(super) latencies: Histogram,
     /// An error that is not of overload. The figures of such a run mean nothing.
     pub(super) unexpected: Option<String>,
 }
@@ -53,7 +53,7 @@ pub(super) async fn put<A: Application>(
         succeeded_in_time: 0,
         succeeded: 0,
         failed: 0,
-        latencies: Latencies::new(),
+        latencies: Histogram::default(),
         unexpected: None,
     }));
     let mut generators = JoinSet::new();

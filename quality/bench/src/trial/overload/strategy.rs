@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Instant};
 
 use steadfast_core::retry::{
-    Budget, Cause, Failure, Kind, Labels, Next, Operation, Phase, Retry, RetrySettings,
+    AttemptFailure, AttemptPhase, CommandFacts, CommandKind, ErrorLabels, FailureCause, NextStep,
+    Retry, RetryBudget, RetrySettings,
 };
 use steadfast_report::random::Rng;
 
@@ -95,26 +96,27 @@ async fn insert_without_budget<A: Application>(
     application: &A,
     rng: &mut Rng,
 ) -> Result<(), LabelledError> {
-    let budget = Arc::new(Budget::with_capacity(u32::MAX));
-    let mut retry = Retry::new(RetrySettings::default(), Operation::new(Kind::Write), &budget);
+    let budget = Arc::new(RetryBudget::with_capacity(u32::MAX));
+    let mut retry =
+        Retry::new(RetrySettings::default(), CommandFacts::new(CommandKind::Write), &budget);
     loop {
         // There is neither a deadline nor an earlier attempt in doubt: it may always be sent.
-        let _ = retry.begin_sending(Instant::now());
+        let _ = retry.begin_send(Instant::now());
         let Err(error) = application.insert_labelled().await else { return Ok(()) };
-        let failure = Failure {
-            phase: Phase::Sending,
-            cause: Cause::Refused { code: 0, message: &error.message },
+        let failure = AttemptFailure {
+            phase: AttemptPhase::Sent,
+            cause: FailureCause::CommandError { code: 0, message: &error.message },
             labels: labels_of(&error),
             base_backoff: None,
         };
         match retry.on_failure(&failure, Instant::now(), || rng.unit()).next {
-            Next::Retry { wait } => tokio::time::sleep(wait).await,
-            Next::GiveUp(_) => return Err(error),
+            NextStep::Retry { wait } => tokio::time::sleep(wait).await,
+            NextStep::GiveUp(_) => return Err(error),
         }
     }
 }
 
-fn labels_of(error: &LabelledError) -> Labels {
+fn labels_of(error: &LabelledError) -> ErrorLabels {
     let labels = [("SystemOverloadedError", error.overloaded), ("RetryableError", error.retryable)];
     labels.iter().filter(|(_, present)| *present).map(|(label, _)| *label).collect()
 }

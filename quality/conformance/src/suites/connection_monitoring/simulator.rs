@@ -10,7 +10,8 @@ use steadfast_core::{
     address::ServerAddress,
     event::cmap::{CmapEvent, ConnectionClosedReason, ConnectionPoolOptions},
     pool::{
-        Abandonment, CheckOut, CheckOutError, Clear, Conn, ConnectionId, Effect, Pool, WaiterId,
+        CheckOutError, CheckOutResult, ClearRequest, ConnectionId, Pool, PoolConnection,
+        PoolEffect, WaitCancellation, WaiterId,
     },
 };
 
@@ -41,7 +42,7 @@ pub(super) struct Simulator {
     decided: u64,
     threads: BTreeMap<String, Thread>,
     waiting: BTreeMap<WaiterId, Request>,
-    held: BTreeMap<ConnectionId, Conn<()>>,
+    held: BTreeMap<ConnectionId, PoolConnection<()>>,
     labels: BTreeMap<String, ConnectionId>,
     events: Vec<Value>,
     wait_queue_timeout: Option<Duration>,
@@ -186,7 +187,7 @@ impl Simulator {
                 self.pool.check_in(conn, now, &mut effects);
             }
             Action::Clear { interrupt_in_use_connections: interrupt_in_use } => {
-                let clear = Clear { interrupt_in_use, ..Clear::default() };
+                let clear = ClearRequest { interrupt_in_use, ..ClearRequest::default() };
                 self.pool.clear(clear, now, &mut effects);
             }
             Action::Ready => self.pool.ready(now, &mut effects),
@@ -205,9 +206,9 @@ impl Simulator {
         let mut effects = Vec::new();
         let request = Request { thread: thread.to_owned(), label };
         match self.pool.check_out(self.now, &mut effects) {
-            CheckOut::Ready(conn) => self.receive(&request, conn),
-            CheckOut::Failed(error) => self.thread(thread)?.error = Some(error),
-            CheckOut::Wait(waiter) => {
+            CheckOutResult::Ready(conn) => self.receive(&request, conn),
+            CheckOutResult::Failed(error) => self.thread(thread)?.error = Some(error),
+            CheckOutResult::Wait(waiter) => {
                 self.thread(thread)?.busy = true;
                 self.waiting.insert(waiter, request);
                 if let Some(timeout) = self.wait_queue_timeout {
@@ -219,7 +220,7 @@ impl Simulator {
         Ok(())
     }
 
-    fn receive(&mut self, request: &Request, conn: Conn<()>) {
+    fn receive(&mut self, request: &Request, conn: PoolConnection<()>) {
         if let Some(label) = &request.label {
             self.labels.insert(label.clone(), conn.id());
         }
@@ -256,7 +257,7 @@ impl Simulator {
                 self.perform(effects);
             }
             Happening::WaitTimesOut(waiter) => {
-                if self.pool.cancel(waiter, Abandonment::TimedOut, now, &mut effects) {
+                if self.pool.cancel(waiter, WaitCancellation::TimedOut, now, &mut effects) {
                     self.perform(effects);
                     self.answer(waiter, Err(CheckOutError::TimedOut));
                 }
@@ -279,33 +280,33 @@ impl Simulator {
         &mut self,
         id: ConnectionId,
         error: HandshakeError,
-        effects: &mut Vec<Effect<(), &'static str>>,
+        effects: &mut Vec<PoolEffect<(), &'static str>>,
     ) {
         self.pool.connect_failing(id);
         if error.clears_pool {
-            let clear = Clear { cause: Some(error.text), ..Clear::default() };
+            let clear = ClearRequest { cause: Some(error.text), ..ClearRequest::default() };
             self.pool.clear(clear, self.now, effects);
         }
         self.pool.connect_failed(id, error.text, self.now, effects);
     }
 
-    fn perform(&mut self, effects: Vec<Effect<(), &'static str>>) {
+    fn perform(&mut self, effects: Vec<PoolEffect<(), &'static str>>) {
         for effect in effects {
             match effect {
-                Effect::Emit(event) => self.events.push(described(&event)),
-                Effect::Connect { id, .. } => {
+                PoolEffect::Emit(event) => self.events.push(described(&event)),
+                PoolEffect::Connect { id, .. } => {
                     let (time, error) = self.server.handshake();
                     self.plan(time, Happening::HandshakeEnds(id, error));
                 }
-                Effect::Abort(id) => {
+                PoolEffect::Abort(id) => {
                     let of_it = |other: &Happening| matches!(other, Happening::HandshakeEnds(other, _) if *other == id);
                     self.agenda.retain(|_, other| !of_it(other));
                 }
-                Effect::Deliver(waiter, conn) => self.answer(waiter, Ok(conn)),
-                Effect::Fail(waiter, error) => self.answer(waiter, Err(error)),
-                Effect::Close { .. } => {}
-                Effect::Interrupt(id) => self.interrupt(id),
-                Effect::WakeMaintenance => {
+                PoolEffect::Deliver(waiter, conn) => self.answer(waiter, Ok(conn)),
+                PoolEffect::Fail(waiter, error) => self.answer(waiter, Err(error)),
+                PoolEffect::Close { .. } => {}
+                PoolEffect::Interrupt(id) => self.interrupt(id),
+                PoolEffect::WakeMaintenance => {
                     if self.maintenance_interval.is_some() {
                         self.plan(Duration::ZERO, Happening::MaintenanceRuns);
                     }
@@ -315,7 +316,7 @@ impl Simulator {
     }
 
     /// The thread that waited goes on in a moment, not in the middle of whatever caused this.
-    fn answer(&mut self, waiter: WaiterId, answer: Result<Conn<()>, Error>) {
+    fn answer(&mut self, waiter: WaiterId, answer: Result<PoolConnection<()>, Error>) {
         let Some(request) = self.waiting.remove(&waiter) else { return };
         self.agenda.retain(|_, other| *other != Happening::WaitTimesOut(waiter));
         match answer {
@@ -380,7 +381,7 @@ fn described(event: &CmapEvent) -> Value {
     let (name, mut fields) = tagged.into_iter().next().expect("an event has a name");
     let name = match name.strip_prefix("Pool") {
         Some(rest) => format!("ConnectionPool{rest}"),
-        None => name.replace("Checkout", "CheckOut"),
+        None => name.replace("Checkout", "CheckOutResult"),
     };
     fields["type"] = name.into();
     fields

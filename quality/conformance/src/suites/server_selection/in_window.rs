@@ -7,7 +7,7 @@ use steadfast_core::{
     address::ServerAddress,
     description::TopologyDescription,
     read_preference::ReadPreference,
-    selection::{Selection, SelectionCriteria, Settings, Target, select},
+    selection::{Selection, SelectionCriteria, SelectionSettings, SelectionTarget, select},
 };
 use steadfast_report::random::Rng;
 
@@ -80,14 +80,14 @@ fn tally(
     iterations: u32,
 ) -> Result<BTreeMap<ServerAddress, u32>, String> {
     let nearest = SelectionCriteria::from(ReadPreference::nearest(None));
-    let settings = Settings::default();
+    let settings = SelectionSettings::default();
     let load = |address: &ServerAddress| loads.get(address).copied().unwrap_or(0);
     let mut rng = Rng(7);
     let mut chosen = BTreeMap::new();
     for _ in 0..iterations {
         let random = [rng.next_u64(), rng.next_u64()];
-        match select(topology, Target::Read(&nearest), &[], &settings, load, random) {
-            Selection::Chosen(server) => *chosen.entry(server.address.clone()).or_insert(0) += 1,
+        match select(topology, SelectionTarget::Read(&nearest), &[], &settings, load, random) {
+            Selection::Selected(server) => *chosen.entry(server.address.clone()).or_insert(0) += 1,
             other => return Err(format!("nothing was selected: {other:?}")),
         }
     }

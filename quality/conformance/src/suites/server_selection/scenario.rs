@@ -12,8 +12,8 @@ use steadfast_core::{
     description::{ServerDescription, ServerType, TagSet, TopologyDescription, TopologyType},
     read_preference::ReadPreference,
     selection::{
-        Selection, SelectionCriteria, SelectionError, Settings, Target, explain, in_latency_window,
-        select, suitable,
+        Selection, SelectionCriteria, SelectionError, SelectionSettings, SelectionTarget, explain,
+        in_latency_window, select, suitable,
     },
 };
 
@@ -94,23 +94,23 @@ impl Scenario {
             Err(error) => return Err(format!("the read preference was refused: {error}")),
         };
         let target = match self.operation {
-            Operation::Read => Target::Read(&criteria),
-            Operation::Write => Target::Write,
+            Operation::Read => SelectionTarget::Read(&criteria),
+            Operation::Write => SelectionTarget::Write,
         };
         let servers = &self.deprioritized_servers;
-        let deprioritised: Vec<_> = servers.iter().map(|server| server.address.clone()).collect();
-        match suitable(&topology, target, &deprioritised, &settings) {
+        let deprioritized: Vec<_> = servers.iter().map(|server| server.address.clone()).collect();
+        match suitable(&topology, target, &deprioritized, &settings) {
             Err(SelectionError::MaxStalenessTooSmall { .. }) if self.error => return Ok(()),
             Err(error) => return Err(format!("selection failed: {error}")),
             Ok(_) if self.error => return Err("the read preference was not refused".to_owned()),
             Ok(servers) => self.check_sets(servers, &settings)?,
         }
-        let chosen = select(&topology, target, &deprioritised, &settings, |_| 0, [1 << 63; 2]);
+        let chosen = select(&topology, target, &deprioritized, &settings, |_| 0, [1 << 63; 2]);
         self.check_chosen(&chosen, &explain(&topology, target, &settings))
     }
 
-    fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
+    fn settings(&self) -> SelectionSettings {
+        let mut settings = SelectionSettings::default();
         if let Some(millis) = self.heartbeat_frequency_ms {
             settings.heartbeat_frequency = Duration::from_millis(millis);
         }
@@ -129,7 +129,7 @@ impl Scenario {
     fn check_sets(
         &self,
         mut servers: Vec<&ServerDescription>,
-        settings: &Settings,
+        settings: &SelectionSettings,
     ) -> Result<(), String> {
         compare("suitable", &servers, &self.suitable_servers)?;
         in_latency_window(&mut servers, settings.local_threshold);
@@ -139,8 +139,8 @@ impl Scenario {
     fn check_chosen(&self, chosen: &Selection<'_>, explanation: &str) -> Result<(), String> {
         let near = addresses(&self.in_latency_window);
         match chosen {
-            Selection::Chosen(server) if near.contains(&server.address) => Ok(()),
-            Selection::NoneYet if near.is_empty() && !explanation.is_empty() => Ok(()),
+            Selection::Selected(server) if near.contains(&server.address) => Ok(()),
+            Selection::NoneSuitable if near.is_empty() && !explanation.is_empty() => Ok(()),
             other => Err(format!("expected one of {near:?}, selected {other:?}: {explanation}")),
         }
     }

@@ -114,7 +114,7 @@ mod tests {
             "tests": [{ "description": "a test", "operations": [] }],
         };
         let file = TestFile::parse(file).unwrap();
-        let spec = SpecDir::open(testbed::spec_tests().unwrap()).unwrap();
+        let spec = SpecDir::open(testbed::require!(testbed::spec_tests())).unwrap();
         let context = Context::new(spec, Target::EmbeddedSharded);
         let Ok(mut deployment) = Deployment::for_test(&context, &file, None) else { panic!() };
         let hosts = |deployment: &Deployment, multiple| {

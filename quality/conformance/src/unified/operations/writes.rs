@@ -11,83 +11,33 @@ use steadfast::{
 
 use super::{Arguments, Done, Outcome, awaited};
 
-pub(super) async fn insert_one(
-    collection: &Collection<Document>,
-    mut arguments: Arguments,
-) -> Done {
-    let mut session = arguments.session();
-    let document: Document = arguments.required("document")?;
-    let options: InsertOneOptions = arguments.options()?;
-    Ok(awaited!(session, collection.insert_one(document).with_options(options))?.into())
+/// Declares operations that are a method of a collection: its name, arguments and options.
+macro_rules! operations {
+    ($($name:ident($($argument:ident: $type:ty),*; $options:ty);)*) => {
+        $(
+            pub(super) async fn $name(
+                collection: &Collection<Document>,
+                mut arguments: Arguments,
+            ) -> Done {
+                let mut session = arguments.session();
+                $(let $argument: $type = arguments.required(stringify!($argument))?;)*
+                let options: $options = arguments.options()?;
+                let action = collection.$name($($argument),*).with_options(options);
+                Ok(awaited!(session, action)?.into())
+            }
+        )*
+    };
 }
 
-pub(super) async fn insert_many(
-    collection: &Collection<Document>,
-    mut arguments: Arguments,
-) -> Done {
-    let mut session = arguments.session();
-    let documents: Vec<Document> = arguments.required("documents")?;
-    let options: InsertManyOptions = arguments.options()?;
-    Ok(awaited!(session, collection.insert_many(documents).with_options(options))?.into())
-}
-
-pub(super) async fn update_one(
-    collection: &Collection<Document>,
-    mut arguments: Arguments,
-) -> Done {
-    let mut session = arguments.session();
-    let filter = arguments.required("filter")?;
-    let update: UpdateModifications = arguments.required("update")?;
-    let options: UpdateOptions = arguments.options()?;
-    Ok(awaited!(session, collection.update_one(filter, update).with_options(options))?.into())
-}
-
-pub(super) async fn update_many(
-    collection: &Collection<Document>,
-    mut arguments: Arguments,
-) -> Done {
-    let mut session = arguments.session();
-    let filter = arguments.required("filter")?;
-    let update: UpdateModifications = arguments.required("update")?;
-    let options: UpdateOptions = arguments.options()?;
-    Ok(awaited!(session, collection.update_many(filter, update).with_options(options))?.into())
-}
-
-pub(super) async fn replace_one(
-    collection: &Collection<Document>,
-    mut arguments: Arguments,
-) -> Done {
-    let mut session = arguments.session();
-    let filter = arguments.required("filter")?;
-    let replacement: Document = arguments.required("replacement")?;
-    let options: ReplaceOptions = arguments.options()?;
-    Ok(awaited!(session, collection.replace_one(filter, replacement).with_options(options))?.into())
-}
-
-pub(super) async fn delete_one(
-    collection: &Collection<Document>,
-    mut arguments: Arguments,
-) -> Done {
-    let mut session = arguments.session();
-    let filter = arguments.required("filter")?;
-    let options: DeleteOptions = arguments.options()?;
-    Ok(awaited!(session, collection.delete_one(filter).with_options(options))?.into())
-}
-
-pub(super) async fn delete_many(
-    collection: &Collection<Document>,
-    mut arguments: Arguments,
-) -> Done {
-    let mut session = arguments.session();
-    let filter = arguments.required("filter")?;
-    let options: DeleteOptions = arguments.options()?;
-    Ok(awaited!(session, collection.delete_many(filter).with_options(options))?.into())
-}
-
-pub(super) async fn drop(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
-    let mut session = arguments.session();
-    let options: DropCollectionOptions = arguments.options()?;
-    Ok(awaited!(session, collection.drop().with_options(options))?.into())
+operations! {
+    insert_one(document: Document; InsertOneOptions);
+    insert_many(documents: Vec<Document>; InsertManyOptions);
+    update_one(filter: Document, update: UpdateModifications; UpdateOptions);
+    update_many(filter: Document, update: UpdateModifications; UpdateOptions);
+    replace_one(filter: Document, replacement: Document; ReplaceOptions);
+    delete_one(filter: Document; DeleteOptions);
+    delete_many(filter: Document; DeleteOptions);
+    drop(; DropCollectionOptions);
 }
 
 /// The driver has no method for it: applications send the command.

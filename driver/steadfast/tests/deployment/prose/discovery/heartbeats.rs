@@ -15,6 +15,7 @@ use crate::common::{Request, Role, Server, Step};
 
 #[tokio::test]
 async fn prose_streaming_1_servers_that_report_by_themselves_do_so_as_often_as_is_asked() {
+    testbed::require!(V6_0);
     let standalone = testbed::shared::standalone().expect("a server");
     for (uri, server) in
         [(standalone.uri(), standalone.address().into()), (set().uri(), address(members().0))]
@@ -46,6 +47,7 @@ fn said_at(event: &SdamEvent) -> i64 {
 
 #[tokio::test]
 async fn prose_rtt_1_the_round_trip_time_is_kept_up_to_date() {
+    testbed::require!(V6_0);
     let app_name = "streamingRttTest";
     let point = FailPoint::reserve(vec![members().0], app_name).await;
     let primary = address(point.members[0]);

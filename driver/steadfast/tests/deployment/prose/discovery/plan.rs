@@ -23,6 +23,7 @@ async fn prose_1_a_client_can_be_made_while_no_server_is_there() {
 
 #[tokio::test]
 async fn prose_2_a_primary_that_hangs_up_is_unknown_and_not_checked_at_once() {
+    testbed::require!(V6_0);
     let app_name = "discovery, prose 2";
     let point = FailPoint::reserve(vec![members().0], app_name).await;
     let primary = address(point.members[0]);
@@ -74,6 +75,7 @@ fn noting_checks(
 /// and are out of date by that.
 #[tokio::test]
 async fn prose_3_a_primary_that_says_it_is_none_when_read_from_is_unknown() {
+    testbed::require!(V6_0);
     let set = ReplicaSet::start(1, Options::new()).expect("a replica set");
     let watched = Watched::at(&set.uri(), "discovery, prose 3", |options| {
         options.retry_reads = Some(false);
@@ -92,6 +94,7 @@ async fn prose_3_a_primary_that_says_it_is_none_when_read_from_is_unknown() {
 
 #[tokio::test]
 async fn prose_4_a_secondary_that_says_it_recovers_is_unknown_and_checked_at_once() {
+    testbed::require!(V6_0);
     let options = Options::new().election_timeout(Duration::from_secs(10));
     let set = ReplicaSet::start(2, options).expect("a replica set");
     let watched = Watched::at(&set.uri(), "discovery, prose 4", |options| {
@@ -116,6 +119,7 @@ async fn prose_4_a_secondary_that_says_it_recovers_is_unknown_and_checked_at_onc
 #[tokio::test]
 async fn prose_5_a_primary_that_recovers_by_its_write_concern_error_is_unknown_and_checked_at_once()
 {
+    testbed::require!(V6_0);
     let app_name = "discovery, prose 5";
     let shutdown = doc! { "code": 91, "errmsg": "Replication is being shut down" };
     let data = doc! { "failCommands": ["insert"], "writeConcernError": shutdown };
@@ -179,22 +183,26 @@ async fn write_by_secondary(options: &str) -> Result<(), Error> {
 
 #[tokio::test]
 async fn prose_7_1_a_secondary_leads_to_the_primary() {
+    testbed::require!(V6_0);
     write_by_secondary("?directConnection=false").await.unwrap();
 }
 
 #[tokio::test]
 async fn prose_7_2_a_secondary_that_is_connected_to_directly_refuses_writes() {
+    testbed::require!(V6_0);
     let error = write_by_secondary("?directConnection=true").await.unwrap_err();
     assert_eq!(error.code(), Some(10107), "{error:?}");
 }
 
 #[tokio::test]
 async fn prose_7_3_a_secondary_leads_to_the_primary_unless_told_otherwise() {
+    testbed::require!(V6_0);
     write_by_secondary("").await.unwrap();
 }
 
 #[tokio::test]
 async fn prose_8_a_server_that_fails_its_checks_is_checked_twice_a_second() {
+    testbed::require!(V6_0);
     let app_name = "SDAMMinHeartbeatFrequencyTest";
     let data = doc! { "failCommands": ["hello", "isMaster"], "errorCode": 1234 };
     let point = FailPoint::on_primary(5, data, app_name).await;
@@ -216,6 +224,7 @@ async fn prose_8_a_server_that_fails_its_checks_is_checked_twice_a_second() {
 
 #[tokio::test]
 async fn prose_9_a_pool_is_ready_once_its_server_answers_and_cleared_once_it_does_not() {
+    testbed::require!(V6_0);
     let app_name = "SDAMPoolManagementTest";
     let point = FailPoint::reserve(vec![members().0], app_name).await;
     let uri = format!("mongodb://{}/?directConnection=true", address(point.members[0]));

@@ -1,4 +1,4 @@
-//! What a read tells the server of its read preference.
+//! The `$readPreference` of commands.
 
 use crate::{
     description::{ServerType, TopologyType},
@@ -7,13 +7,12 @@ use crate::{
 
 static PRIMARY_PREFERRED: ReadPreference = ReadPreference::PrimaryPreferred { options: None };
 
-/// The read preference to send as `$readPreference` along with a read, if any is to be sent.
+/// Returns the `$readPreference` of a read, or `None` if the field is omitted.
 ///
-/// A router or load balancer chooses the member itself, and a secondary answers only if it is told
-/// that it may; mode primary is what every server assumes when nothing is sent. A direct connection
-/// to a member of a replica set is meant for that member, primary or not, so there the read says
-/// `primaryPreferred` where the application said primary or nothing. A standalone server is told
-/// nothing at all.
+/// A mongos or load balancer selects the member itself, and a secondary rejects reads without
+/// `$readPreference`. Without the field, servers assume primary. A direct connection to a member of
+/// a replica set reads from this member whatever its state, so primary is sent as
+/// `primaryPreferred`. For a standalone server, the field is omitted.
 pub fn read_preference_for(
     topology_type: TopologyType,
     server_type: ServerType,

@@ -4,7 +4,7 @@ use bson::Bson;
 
 use super::{
     arithmetic::on_double,
-    coerce::{format_g, is_null_or_missing, no_decimals, type_name_of},
+    coerce::{decimals_unsupported, format_g, is_null_or_missing, type_name_of},
     node::{Arguments, Value},
 };
 use crate::{Fault, value::Number};
@@ -94,7 +94,7 @@ pub(super) fn atan2(arguments: &Arguments<'_>) -> Result<Value, Fault> {
         })
     };
     match (number(&left, 51044)?, number(&right, 51045)?) {
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => Err(no_decimals("$atan2")),
+        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => Err(decimals_unsupported("$atan2")),
         (left, right) => Ok(Some(Bson::Double(left.to_f64().atan2(right.to_f64())))),
     }
 }

@@ -1,12 +1,13 @@
-//! One server out of several suitable ones: near, and not the busiest.
+//! Choice among suitable servers: latency window and operation count.
 
 use std::time::Duration;
 
 use crate::description::ServerDescription;
 
-/// Keeps the servers whose round trips take at most `local_threshold` longer than the fastest's.
+/// Keeps the servers whose average round trip time exceeds the fastest one's by at most
+/// `local_threshold`.
 ///
-/// A server that was not measured counts as the slowest; if none was, all stay.
+/// A server without a round trip time counts as the slowest. If no server has one, all are kept.
 pub fn in_latency_window(servers: &mut Vec<&ServerDescription>, local_threshold: Duration) {
     let times = servers.iter().filter_map(|server| server.average_round_trip_time);
     let Some(shortest) = times.min() else { return };
@@ -14,10 +15,10 @@ pub fn in_latency_window(servers: &mut Vec<&ServerDescription>, local_threshold:
     servers.retain(|server| server.average_round_trip_time.is_some_and(|time| time <= longest));
 }
 
-/// Two of the candidates at random, and of these the one with fewer operations under way.
+/// Picks two random candidates and returns the one with fewer operations in progress.
 ///
-/// Always taking the least busy of all would send every client's next operations to the same
-/// server; two random choices spread the load nearly as evenly, without the stampede.
+/// If every client chose the least busy of all servers, all would send their next operations to the
+/// same one. Two random choices distribute the load almost as evenly and avoid that.
 pub fn pick<T: Copy>(
     candidates: &[T],
     operation_count: impl Fn(T) -> usize,
@@ -28,13 +29,13 @@ pub fn pick<T: Copy>(
     }
     let first = below(candidates.len(), random[0])?;
     let second = below(candidates.len() - 1, random[1])?;
-    // The second is drawn from the others, which leave a gap where the first one is.
+    // The second index is drawn from the candidates without the first.
     let second = if second >= first { second + 1 } else { second };
     let (first, second) = (candidates[first], candidates[second]);
     Some(if operation_count(second) < operation_count(first) { second } else { first })
 }
 
-/// Scales a number drawn evenly from all of `u64` to one in `0..bound`.
+/// Scales a uniformly distributed `u64` to `0..bound`.
 fn below(bound: usize, random: u64) -> Option<usize> {
     if bound == 0 {
         return None;

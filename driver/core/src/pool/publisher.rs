@@ -1,10 +1,10 @@
-//! Tells of what happens in a pool, if anybody listens.
+//! CMAP events of a pool, created only for a listener.
 
 use std::{fmt::Display, time::Duration};
 
 use bson::oid::ObjectId;
 
-use super::{Abandonment, CheckOutError, ConnectionId, Effect};
+use super::{CheckOutError, ConnectionId, PoolEffect, WaitCancellation};
 use crate::{
     address::ServerAddress,
     event::cmap::{
@@ -15,34 +15,34 @@ use crate::{
 };
 
 #[derive(Debug)]
-pub(super) struct Announcer {
+pub(super) struct EventPublisher {
     address: ServerAddress,
     listening: bool,
 }
 
-impl Announcer {
+impl EventPublisher {
     pub(super) fn new(address: ServerAddress, listening: bool) -> Self {
         Self { address, listening }
     }
 
-    /// Nothing is made, and nothing allocated, when nobody listens.
-    pub(super) fn tell<C, E>(
+    /// Publishes an event. Without a listener, nothing is created or allocated.
+    pub(super) fn publish<C, E>(
         &self,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
         event: impl FnOnce(ServerAddress) -> CmapEvent,
     ) {
         if self.listening {
-            effects.push(Effect::Emit(event(self.address.clone())));
+            effects.push(PoolEffect::Emit(event(self.address.clone())));
         }
     }
 
     pub(super) fn checked_out<C, E>(
         &self,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
         id: ConnectionId,
         duration: Duration,
     ) {
-        self.tell(effects, |address| {
+        self.publish(effects, |address| {
             let connection_id = id.number();
             CmapEvent::ConnectionCheckedOut(ConnectionCheckedOutEvent {
                 address,
@@ -52,8 +52,8 @@ impl Announcer {
         });
     }
 
-    pub(super) fn checked_in<C, E>(&self, effects: &mut Vec<Effect<C, E>>, id: ConnectionId) {
-        self.tell(effects, |address| {
+    pub(super) fn checked_in<C, E>(&self, effects: &mut Vec<PoolEffect<C, E>>, id: ConnectionId) {
+        self.publish(effects, |address| {
             let connection_id = id.number();
             CmapEvent::ConnectionCheckedIn(ConnectionCheckedInEvent { address, connection_id })
         });
@@ -61,13 +61,13 @@ impl Announcer {
 
     pub(super) fn closed<C, E: Display>(
         &self,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
         id: ConnectionId,
         reason: ConnectionClosedReason,
         service_id: Option<ObjectId>,
         error: Option<&E>,
     ) {
-        self.tell(effects, |address| {
+        self.publish(effects, |address| {
             CmapEvent::ConnectionClosed(ConnectionClosedEvent {
                 address,
                 connection_id: id.number(),
@@ -80,7 +80,7 @@ impl Announcer {
 
     pub(super) fn check_out_failed<C, E: Display>(
         &self,
-        effects: &mut Vec<Effect<C, E>>,
+        effects: &mut Vec<PoolEffect<C, E>>,
         error: &CheckOutError<E>,
         duration: Duration,
     ) {
@@ -91,7 +91,7 @@ impl Announcer {
                 ConnectionCheckoutFailedReason::ConnectionError
             }
         };
-        self.tell(effects, |address| {
+        self.publish(effects, |address| {
             let error = Some(error.to_string());
             CmapEvent::ConnectionCheckoutFailed(ConnectionCheckoutFailedEvent {
                 address,
@@ -104,15 +104,15 @@ impl Announcer {
 
     pub(super) fn abandoned<C, E>(
         &self,
-        effects: &mut Vec<Effect<C, E>>,
-        why: Abandonment,
+        effects: &mut Vec<PoolEffect<C, E>>,
+        why: WaitCancellation,
         duration: Duration,
     ) {
         let reason = match why {
-            Abandonment::TimedOut => ConnectionCheckoutFailedReason::Timeout,
-            Abandonment::Dropped => ConnectionCheckoutFailedReason::Abandoned,
+            WaitCancellation::TimedOut => ConnectionCheckoutFailedReason::Timeout,
+            WaitCancellation::Dropped => ConnectionCheckoutFailedReason::Abandoned,
         };
-        self.tell(effects, |address| {
+        self.publish(effects, |address| {
             let error = None;
             CmapEvent::ConnectionCheckoutFailed(ConnectionCheckoutFailedEvent {
                 address,

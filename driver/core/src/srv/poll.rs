@@ -1,32 +1,32 @@
-//! Asking DNS again: which hosts of a new answer are to be believed.
+//! Polling of SRV records.
 //!
-//! When to ask, and what the hosts mean to the deployment, is for [`crate::sdam`] to say.
+//! [`crate::sdam`] determines the interval and applies the hosts to the topology.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{SrvName, SrvRecord, shuffle};
 use crate::address::ServerAddress;
 
-/// What a later answer of DNS comes to.
+/// Result of polling the SRV records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Renewal {
-    /// The hosts that are in the domain, in random order.
+pub struct SrvPoll {
+    /// Hosts of the required domain, in random order.
     pub hosts: Vec<ServerAddress>,
-    /// For how long the answer is good; none if no host is to be believed.
+    /// Lowest TTL of the records. `None` without a valid host.
     pub lowest_ttl: Option<Duration>,
-    /// What is worth a line in the log: hosts that were not believed.
+    /// Warnings to log: rejected hosts.
     pub warnings: Vec<String>,
 }
 
 impl SrvName {
-    /// Reads a later answer. Unlike in the first, a host outside of the domain is left out and
-    /// spoils nothing else. `random_below(n)` is a random number from 0 to n-1.
-    pub fn renew(
+    /// Verifies the records of a poll. In contrast to the initial lookup, an invalid host is
+    /// skipped. `random_below(n)` must return a random number from 0 to n-1.
+    pub fn verify_poll(
         &self,
         records: &[SrvRecord],
         random_below: impl FnMut(usize) -> usize,
-    ) -> Renewal {
+    ) -> SrvPoll {
         let mut hosts = BTreeSet::new();
         let mut warnings = Vec::new();
         for record in records {
@@ -36,13 +36,13 @@ impl SrvName {
             }
         }
         if hosts.is_empty() {
-            warnings.push(format!("no usable SRV records of {self}: nothing changes"));
-            return Renewal { warnings, ..Renewal::default() };
+            warnings.push(format!("no valid SRV records for {self}: the hosts remain unchanged"));
+            return SrvPoll { warnings, ..SrvPoll::default() };
         }
         let mut hosts: Vec<_> = hosts.into_iter().collect();
         let all = hosts.len();
         shuffle(&mut hosts, all, random_below);
         let lowest_ttl = records.iter().map(|record| record.ttl).min();
-        Renewal { hosts, lowest_ttl, warnings }
+        SrvPoll { hosts, lowest_ttl, warnings }
     }
 }
