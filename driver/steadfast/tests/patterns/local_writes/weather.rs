@@ -127,7 +127,7 @@ impl<D: Datacenters> Weather<D> {
         for datacenter in ["alfa", "bravo"] {
             load.until(datacenter, 2, |counts| counts.doubtful).await;
         }
-        self.network.iter().for_each(Proxy::clear);
+        self.network.iter().for_each(Proxy::clear_rules);
         self.until_home(load).await;
     }
 
@@ -148,7 +148,7 @@ impl<D: Datacenters> Weather<D> {
         }
         let applied = |proxy: &Proxy| proxy.rules().iter().map(|rule| rule.applied()).sum::<u64>();
         assert!(self.network.iter().map(applied).sum::<u64>() > 0, "some were cut");
-        self.network.iter().for_each(Proxy::clear);
+        self.network.iter().for_each(Proxy::clear_rules);
         self.until_home(load).await;
     }
 

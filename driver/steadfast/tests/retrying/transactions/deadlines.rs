@@ -358,7 +358,7 @@ async fn a_transaction_whose_callback_took_all_the_time_is_aborted() {
     });
     let error = bounded(run).await.unwrap_err();
     assert_eq!((error.is_timeout(), error.outcome()), (true, Outcome::NotApplied), "{error:?}");
-    let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
+    let aborted = |log: &common::ServerLog| !log.named("abortTransaction").is_empty();
     bounded(deployment.server().wait_for(aborted)).await;
     assert_eq!(deployment.requests("commitTransaction").len(), 0);
 }
@@ -378,6 +378,6 @@ async fn a_transaction_on_a_silent_server_ends_by_its_deadline() {
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     // The abort is not answered either, and the call does not wait for it.
-    let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
+    let aborted = |log: &common::ServerLog| !log.named("abortTransaction").is_empty();
     bounded(deployment.server().wait_for(aborted)).await;
 }

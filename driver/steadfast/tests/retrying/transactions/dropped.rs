@@ -36,7 +36,7 @@ fn assert_all_inserts_in_a_transaction(deployment: &Deployment) {
 }
 
 async fn wait_for_abort(deployment: &Deployment) {
-    let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
+    let aborted = |log: &common::ServerLog| !log.named("abortTransaction").is_empty();
     bounded(deployment.server().wait_for(aborted)).await;
 }
 
@@ -102,7 +102,7 @@ async fn a_get_more_handed_over_before_the_session_is_dropped_is_not_sent_outsid
     assert!(bounded(cursor.next(&mut session)).await.is_some());
     begin_and_drop(cursor.next(&mut session)).await;
     drop(session);
-    let aborted = |log: &common::Log| !log.named("abortTransaction").is_empty();
+    let aborted = |log: &common::ServerLog| !log.named("abortTransaction").is_empty();
     let log = bounded(server.wait_for(aborted)).await;
     for request in log.named("getMore") {
         assert!(is_in_transaction(request), "{}", request.body);
@@ -120,7 +120,7 @@ async fn dropping_and_run_aborts_its_transaction_though_the_session_lives() {
                 insert(&watched, session).await?;
                 std::future::pending::<Result<()>>().await
             }));
-        let inserted = |log: &common::Log| !log.named("insert").is_empty();
+        let inserted = |log: &common::ServerLog| !log.named("insert").is_empty();
         tokio::select! {
             _ = &mut run => unreachable!("its callback does not end"),
             _ = deployment.server().wait_for(inserted) => {}
