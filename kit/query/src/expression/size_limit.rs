@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 100 * 1024 * 1024;
 /// Maximum nesting depth of documents and arrays.
 const MAX_DEPTH: usize = 200;
 
-/// Memory accounting of one operator.
+/// Bytes that one operator holds, checked against the limit.
 #[derive(Debug)]
 pub(super) struct SizeLimit {
     operator: &'static str,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Fault, value::Number};
 
-/// Applies a function that is defined on a part of the doubles.
+/// Applies a function that is defined on an interval.
 fn bounded(
     arguments: &Arguments<'_>,
     defined: fn(f64) -> bool,
