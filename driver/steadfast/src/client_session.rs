@@ -94,7 +94,7 @@ impl ClientSession {
     /// # Ok(()) }
     /// ```
     pub fn advance_cluster_time(&mut self, to: &ClusterTime) {
-        self.session.see_cluster_time(to);
+        self.session.advance_cluster_time(to);
     }
 
     /// Advances the operation time to that of another session, if it is higher. Later reads observe

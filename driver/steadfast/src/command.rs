@@ -18,8 +18,8 @@ use crate::{
     deadline::{Clock, Deadline, MaxTime, TimeLimit},
     error::ErrorKind,
     error::{Error, History, RETRYABLE_WRITE_ERROR, Result, TimeSpent},
-    pin::Pinned,
-    sequence::{Beside, Sequence},
+    pin::PinnedConnection,
+    sequence::{DocumentSequence, DocumentSequenceRef},
     session::{AbandonedTransaction, Session},
     session::{TransactionScope, explicit_write_concern},
     topology::{Selected, Server},
@@ -34,8 +34,8 @@ pub(crate) struct Command {
     pub(crate) database: Arc<str>,
     /// Its fields but for those that are added for each attempt (`$db`, `$readPreference`, …).
     pub(crate) body: RawDocumentBuf,
-    /// The documents that travel beside the body, unless somebody lends them.
-    pub(crate) sequence: Option<Sequence>,
+    /// The documents that travel sequence the body, unless somebody lends them.
+    pub(crate) sequence: Option<DocumentSequence>,
     /// Which servers may run it.
     pub(crate) target: Target,
     /// What repeating it would mean.
@@ -82,7 +82,7 @@ pub(crate) enum Target {
     /// An aggregation that writes: secondaries only where all of them are new enough.
     WritingAggregate(SelectionCriteria),
     /// The server that has the cursor, through the very connection if that is pinned.
-    Cursor(crate::pin::Home),
+    Cursor(crate::pin::PinnedServer),
 }
 
 impl Command {
@@ -170,10 +170,10 @@ impl Command {
     }
 
     /// Copies documents that were only lent, for a command that outlives the loan.
-    pub(crate) fn keep(&mut self, lent: Option<&Beside<'_>>) -> Result<()> {
-        if let Some(Beside { identifier, documents, ahead }) = lent {
-            let (documents, ahead) = (documents.to_vec()?, ahead.cloned());
-            self.sequence = Some(Sequence { identifier, documents, ahead });
+    pub(crate) fn keep(&mut self, lent: Option<&DocumentSequenceRef<'_>>) -> Result<()> {
+        if let Some(DocumentSequenceRef { identifier, documents, ns_info }) = lent {
+            let (documents, ns_info) = (documents.to_vec()?, ns_info.cloned());
+            self.sequence = Some(DocumentSequence { identifier, documents, ns_info });
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ pub(crate) struct Reply {
     /// Who sent it.
     pub(crate) server: Arc<Server>,
     /// In load-balanced mode, the connection a cursor must go on with.
-    pub(crate) pinned: Pinned,
+    pub(crate) pinned: PinnedConnection,
     /// The transaction it was part of, which a cursor goes on with.
     pub(crate) transaction: Option<i64>,
     /// The session it ran in, which a cursor, or the next command of a batch, goes on with.
@@ -230,7 +230,7 @@ impl Reply {
         Self {
             body,
             server,
-            pinned: Pinned::default(),
+            pinned: PinnedConnection::default(),
             transaction: None,
             session: None,
             labelled_retryable: false,

@@ -37,7 +37,7 @@ use crate::{
     deadline::Deadline,
     error::{Error, NetworkFailure, Result},
     event::command::ConnectionInfo,
-    sequence::{Beside, Documents},
+    sequence::{DocumentSequenceRef, Documents},
 };
 
 /// The room that a quiet connection keeps for replies.
@@ -76,7 +76,7 @@ pub(crate) struct Connection {
     /// How many bytes of documents are to follow what is in the outbox.
     to_follow: usize,
     is_new: bool,
-    flight: Flight,
+    state: ConnectionState,
     compressor: Option<Compressor>,
     /// Compressors that a reply may be compressed by: those that the client offers; once the server
     /// has answered, those that both have.
@@ -93,7 +93,7 @@ pub(crate) struct Connection {
 /// `Idle -> Sending -> Awaiting -> Idle`; a request without a reply goes from `Sending` to `Idle`,
 /// and a stream of replies from `Awaiting` to `Awaiting`. Every failure leads to `Broken`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flight {
+enum ConnectionState {
     /// Nothing.
     Idle,
     /// Part of a request may have gone out.
@@ -127,7 +127,7 @@ impl Connection {
             prepared_size: 0,
             to_follow: 0,
             is_new: false,
-            flight: Flight::Idle,
+            state: ConnectionState::Idle,
             compressor: None,
             negotiated: offered,
             max_reply: MAX_HANDSHAKE_REPLY,
@@ -143,12 +143,12 @@ impl Connection {
 
     /// Whether it may be used for a new request.
     pub(crate) fn is_clean(&self) -> bool {
-        self.flight == Flight::Idle && self.inbox.is_empty()
+        self.state == ConnectionState::Idle && self.inbox.is_empty()
     }
 
     /// Whether all that is missing is a reply.
     pub(crate) fn awaits_reply(&self) -> bool {
-        matches!(self.flight, Flight::Awaiting(_))
+        matches!(self.state, ConnectionState::Awaiting(_))
     }
 
     /// Whether the server kept quiet while the connection lay idle.
@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// Writes a request into the send buffer and gives it a number; [`Connection::exchange`] sends
-    /// it. The two are apart so that the event of its start can name the number. Documents beside it
+    /// it. The two are apart so that the event of its start can name the number. Documents sequence it
     /// may be left out, and have to be given again to be sent.
     pub(crate) fn prepare(&mut self, outgoing: &Outgoing<'_>) -> Result<i32> {
         let request_id = next_request_id();
@@ -187,17 +187,17 @@ impl Connection {
         &mut self,
         request_id: i32,
         answered: bool,
-        beside: Option<&Beside<'_>>,
+        sequence: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Bytes> {
         let Some((limit, option)) = self.reply_limit else {
-            return self.exchange_untimed(request_id, answered, beside).await;
+            return self.exchange_untimed(request_id, answered, sequence).await;
         };
-        let exchange = self.exchange_untimed(request_id, answered, beside);
+        let exchange = self.exchange_untimed(request_id, answered, sequence);
         match Box::pin(tokio::time::timeout(limit, exchange)).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => {
                 // A reply that is late by this much is not waited for: the server is stuck.
-                self.flight = Flight::Broken;
+                self.state = ConnectionState::Broken;
                 let text = format!("no reply within {option} ({limit:?})");
                 Err(self.blame(Error::timed_out(text)))
             }
@@ -211,15 +211,15 @@ impl Connection {
         deadline: Deadline,
         request_id: i32,
         answered: bool,
-        beside: Option<&Beside<'_>>,
+        sequence: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Bytes> {
         let Some(at) = deadline.at() else {
-            return self.exchange_untimed(request_id, answered, beside).await;
+            return self.exchange_untimed(request_id, answered, sequence).await;
         };
-        let exchange = self.exchange_untimed(request_id, answered, beside);
+        let exchange = self.exchange_untimed(request_id, answered, sequence);
         match Box::pin(timeout_at(at.into(), exchange)).await {
             Ok(outcome) => outcome,
-            Err(_elapsed) if self.flight == Flight::Sending => {
+            Err(_elapsed) if self.state == ConnectionState::Sending => {
                 Err(self.blame(Error::out_of_time("the request could not be sent whole")))
             }
             Err(_elapsed) => Err(self.blame(Error::out_of_time("no reply came"))),
@@ -230,9 +230,9 @@ impl Connection {
         &mut self,
         request_id: i32,
         answered: bool,
-        beside: Option<&Beside<'_>>,
+        sequence: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Bytes> {
-        self.send(request_id, answered, beside).await?;
+        self.send(request_id, answered, sequence).await?;
         if !answered {
             return Ok(Bytes::new());
         }
@@ -244,25 +244,26 @@ impl Connection {
         &mut self,
         request_id: i32,
         answered: bool,
-        beside: Option<&Beside<'_>>,
+        sequence: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<()> {
-        debug_assert!(self.is_clean(), "a request on a connection in use: {:?}", self.flight);
-        self.flight = Flight::Sending;
+        debug_assert!(self.is_clean(), "a request on a connection in use: {:?}", self.state);
+        self.state = ConnectionState::Sending;
         self.is_new = false;
-        if let Err(error) = self.flush_outbox(beside).await {
-            self.flight = Flight::Broken;
+        if let Err(error) = self.flush_outbox(sequence).await {
+            self.state = ConnectionState::Broken;
             return Err(self.blame(error));
         }
-        self.flight = if answered { Flight::Awaiting(request_id) } else { Flight::Idle };
+        self.state =
+            if answered { ConnectionState::Awaiting(request_id) } else { ConnectionState::Idle };
         if self.outbox.capacity() > OUTBOX_KEPT {
             self.outbox = Vec::new();
         }
         Ok(())
     }
 
-    async fn flush_outbox(&mut self, beside: Option<&Beside<'_>>) -> Result<()> {
+    async fn flush_outbox(&mut self, sequence: Option<&DocumentSequenceRef<'_>>) -> Result<()> {
         let Self { stream, outbox, interrupt, to_follow, .. } = self;
-        let following = beside.map(|it| &it.documents).filter(|_| *to_follow > 0);
+        let following = sequence.map(|it| &it.documents).filter(|_| *to_follow > 0);
         debug_assert_eq!(following.map_or(0, Documents::bytes), *to_follow);
         interrupt.or(sending::send(stream, outbox, following)).await
     }
@@ -272,7 +273,7 @@ impl Connection {
         match self.receive_message().await {
             Ok(received) => Ok(received),
             Err(error) => {
-                self.flight = Flight::Broken;
+                self.state = ConnectionState::Broken;
                 Err(self.blame(error))
             }
         }
@@ -297,7 +298,7 @@ impl Connection {
 
     /// Checks that a message is the reply to the request under way (pitfall 23).
     fn accept(&mut self, incoming: IncomingMessage) -> Result<Received> {
-        let Flight::Awaiting(expected) = self.flight else {
+        let ConnectionState::Awaiting(expected) = self.state else {
             return Err(Error::invalid_response("a message that nobody asked for"));
         };
         if incoming.header.response_to != expected {
@@ -312,7 +313,11 @@ impl Connection {
             Message::Reply(reply) => (reply.command_reply()?, false),
             _ => return Err(Error::invalid_response("a request where a reply was due")),
         };
-        self.flight = if more_to_come { Flight::Awaiting(request_id) } else { Flight::Idle };
+        self.state = if more_to_come {
+            ConnectionState::Awaiting(request_id)
+        } else {
+            ConnectionState::Idle
+        };
         // Stray bytes after a good reply spoil the connection, which is then not clean, but not the
         // reply: a write that was answered must not be called lost.
         Ok(Received { body: body.into_bytes(), more_to_come })

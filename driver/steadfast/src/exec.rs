@@ -48,7 +48,7 @@ use crate::{
     error::{Error, ErrorKind},
     event::{command::CommandEvent, retry::RetryEvent},
     options::ClientOptions,
-    sequence::Beside,
+    sequence::DocumentSequenceRef,
     session::Sessions,
     topology::Topology,
     trace,
@@ -221,7 +221,7 @@ impl Executor {
         &'c self,
         operation_id: i64,
         command: impl Into<Box<Command>>,
-        lent: Option<&'c Beside<'c>>,
+        lent: Option<&'c DocumentSequenceRef<'c>>,
     ) -> impl Future<Output = Result<Reply>> + Send + 'c {
         self.run_boxed(operation_id, command.into(), lent)
     }
@@ -230,7 +230,7 @@ impl Executor {
         &self,
         operation_id: i64,
         mut command: Box<Command>,
-        lent: Option<&Beside<'_>>,
+        lent: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
         match turn::session_of(self, &command) {
@@ -271,7 +271,7 @@ impl Target {
             Self::WritingAggregate(criteria) => {
                 selection::SelectionTarget::WritingAggregate(criteria)
             }
-            Self::Cursor(home) => selection::SelectionTarget::Server(&home.server.address),
+            Self::Cursor(pin) => selection::SelectionTarget::Server(&pin.server.address),
         }
     }
 

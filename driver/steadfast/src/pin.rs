@@ -11,9 +11,9 @@ use crate::{
 /// The server that has a cursor or a transaction, and the connection that leads to it if no other
 /// does.
 #[derive(Clone, Debug)]
-pub(crate) struct Home {
+pub(crate) struct PinnedServer {
     pub(crate) server: Arc<Server>,
-    pub(crate) connection: Pinned,
+    pub(crate) connection: PinnedConnection,
 }
 
 /// The one connection through which a cursor or a transaction can be reached, where there is only
@@ -22,28 +22,31 @@ pub(crate) struct Home {
 /// Whoever sends a command through it takes it out, and puts it back unless it broke. When the
 /// last one lets go of it, the connection is dropped and so returns to its pool.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pinned(Option<Arc<Place>>);
+pub(crate) struct PinnedConnection(Option<Arc<SharedConnection>>);
 
 #[derive(Debug)]
-struct Place {
+struct SharedConnection {
     connection: Mutex<Option<PooledConnection>>,
     /// Whether it is a transaction's, whose cursors share it.
     of_transaction: bool,
 }
 
-impl Pinned {
+impl PinnedConnection {
     /// The connection of a cursor. Any will do if there is none.
     pub(crate) fn new(connection: Option<PooledConnection>) -> Self {
         Self(connection.map(|mut connection| {
             connection.pin(PinnedBy::Cursor);
-            Arc::new(Place { connection: Mutex::new(Some(connection)), of_transaction: false })
+            Arc::new(SharedConnection {
+                connection: Mutex::new(Some(connection)),
+                of_transaction: false,
+            })
         }))
     }
 
-    /// A place for the connection of a transaction, which is in use.
+    /// A shared for the connection of a transaction, which is in use.
     pub(crate) fn of_transaction() -> Self {
-        let place = Place { connection: Mutex::default(), of_transaction: true };
-        Self(Some(Arc::new(place)))
+        let shared = SharedConnection { connection: Mutex::default(), of_transaction: true };
+        Self(Some(Arc::new(shared)))
     }
 
     /// Takes the connection out, which may be gone; none if any will do.
@@ -54,19 +57,19 @@ impl Pinned {
 
     /// Puts the connection back for the next command; if any will do, it returns to its pool.
     pub(crate) fn put_back(&self, mut connection: PooledConnection) {
-        if let Some(place) = &self.0 {
-            if place.of_transaction {
+        if let Some(shared) = &self.0 {
+            if shared.of_transaction {
                 connection.pin(PinnedBy::Transaction);
             }
-            *place.lock() = Some(connection);
+            *shared.lock() = Some(connection);
         }
     }
 
-    /// After a command that succeeded: the place of the connection for the cursor that it left
+    /// After a command that succeeded: the shared of the connection for the cursor that it left
     /// `open`, and for the transaction, if the connection must be kept for one of them.
     pub(crate) fn keep(&self, connection: PooledConnection, open: bool) -> Self {
         match &self.0 {
-            Some(place) if place.of_transaction => {
+            Some(shared) if shared.of_transaction => {
                 self.put_back(connection);
                 if open { self.clone() } else { Self::default() }
             }
@@ -77,12 +80,12 @@ impl Pinned {
 
     /// Whether only one connection will do, and it is gone.
     pub(crate) fn is_broken(&self) -> bool {
-        self.0.as_ref().is_some_and(|place| !place.of_transaction && place.lock().is_none())
+        self.0.as_ref().is_some_and(|shared| !shared.of_transaction && shared.lock().is_none())
     }
 
     /// Whether it is the connection of a transaction.
     pub(crate) fn is_of_transaction(&self) -> bool {
-        self.0.as_ref().is_some_and(|place| place.of_transaction)
+        self.0.as_ref().is_some_and(|shared| shared.of_transaction)
     }
 
     /// Whether only one connection will do.
@@ -91,7 +94,7 @@ impl Pinned {
     }
 }
 
-impl Place {
+impl SharedConnection {
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<PooledConnection>> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }

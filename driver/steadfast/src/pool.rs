@@ -108,7 +108,7 @@ impl Pool {
         establisher: Arc<Establisher>,
         observer: Box<dyn PoolObserver>,
         events: Arc<Outbox<CmapEvent>>,
-    ) -> (Arc<Self>, Aftermath) {
+    ) -> (Arc<Self>, DeferredEffects) {
         let listening = events.is_listening();
         let mut effects = Vec::new();
         let pool =
@@ -135,9 +135,9 @@ impl Pool {
             established: Notify::new(),
             me: me.clone(),
         });
-        let ((), aftermath) = pool.change_quietly(|_, done| done.append(&mut effects));
+        let ((), deferred) = pool.change_quietly(|_, done| done.append(&mut effects));
         pool.establisher.spawn(maintain(Arc::clone(&pool)));
-        (pool, aftermath)
+        (pool, deferred)
     }
 
     /// A connection: the one used last, or the next that comes.
@@ -218,12 +218,12 @@ impl Pool {
     }
 
     /// Lets operations have connections.
-    pub(crate) fn ready(&self) -> Aftermath {
+    pub(crate) fn ready(&self) -> DeferredEffects {
         self.change_quietly(|state, effects| state.pool.ready(Instant::now(), effects)).1
     }
 
     /// Makes connections for operations that will come in a moment.
-    pub(crate) fn expect(&self, operations: usize) -> Aftermath {
+    pub(crate) fn expect(&self, operations: usize) -> DeferredEffects {
         self.change_quietly(|state, effects| {
             state.pool.preconnect(operations, Instant::now(), effects);
         })
@@ -231,7 +231,7 @@ impl Pool {
     }
 
     /// Gives up the connections that were made before.
-    pub(crate) fn clear(&self, clear: ClearRequest<Error>) -> Aftermath {
+    pub(crate) fn clear(&self, clear: ClearRequest<Error>) -> DeferredEffects {
         let cleared =
             self.change_quietly(|state, effects| state.pool.clear(clear, Instant::now(), effects));
         // Whoever waits for connections looks again: those that were being made may be given up.
@@ -240,7 +240,7 @@ impl Pool {
     }
 
     /// Closes all connections, and makes no more.
-    pub(crate) fn close(&self) -> Aftermath {
+    pub(crate) fn close(&self) -> DeferredEffects {
         self.maintenance.notify_one();
         let closed =
             self.change_quietly(|state, effects| state.pool.close(Instant::now(), effects));
@@ -274,8 +274,8 @@ impl Pool {
 
     /// Changes the state, and performs what follows from it.
     fn change<R>(&self, change: impl FnOnce(&mut State, &mut Vec<Effect>) -> R) -> R {
-        let (result, aftermath) = self.change_quietly(change);
-        aftermath.run();
+        let (result, deferred) = self.change_quietly(change);
+        deferred.run();
         result
     }
 
@@ -284,23 +284,23 @@ impl Pool {
     fn change_quietly<R>(
         &self,
         change: impl FnOnce(&mut State, &mut Vec<Effect>) -> R,
-    ) -> (R, Aftermath) {
+    ) -> (R, DeferredEffects) {
         let mut effects = Vec::new();
         let mut state = lock(&self.state);
         let result = change(&mut state, &mut effects);
         // Most changes have no effects beyond themselves, and then this costs nothing.
-        let mut aftermath = Aftermath::default();
+        let mut deferred = DeferredEffects::default();
         for effect in effects {
             if matches!(effect, Effect::Emit(_)) {
-                aftermath.events.get_or_insert_with(|| Arc::clone(&self.events));
+                deferred.events.get_or_insert_with(|| Arc::clone(&self.events));
             }
-            aftermath.errands.extend(self.note(&mut state, effect));
+            deferred.effects.extend(self.note(&mut state, effect));
         }
-        (result, aftermath)
+        (result, deferred)
     }
 
     /// Does what must be done while the lock is held; returns what is left to be done after.
-    fn note(&self, state: &mut State, effect: Effect) -> Option<Errand> {
+    fn note(&self, state: &mut State, effect: Effect) -> Option<DeferredEffect> {
         match effect {
             Effect::Emit(event) => {
                 self.events.note(event);
@@ -318,16 +318,18 @@ impl Pool {
             }
             Effect::Deliver(waiter, conn) => {
                 let connection = PooledConnection::new(conn, self.me.upgrade()?);
-                Some(Errand::Answer(state.waiters.remove(&waiter), Ok(connection)))
+                Some(DeferredEffect::Answer(state.waiters.remove(&waiter), Ok(connection)))
             }
             Effect::Fail(waiter, error) => {
-                Some(Errand::Answer(state.waiters.remove(&waiter), Err(error)))
+                Some(DeferredEffect::Answer(state.waiters.remove(&waiter), Err(error)))
             }
             Effect::Close { id, payload, .. } => {
                 state.interrupts.remove(&id);
-                Some(Errand::Close(payload))
+                Some(DeferredEffect::Close(payload))
             }
-            Effect::Interrupt(id) => state.interrupts.get(&id).cloned().map(Errand::Interrupt),
+            Effect::Interrupt(id) => {
+                state.interrupts.get(&id).cloned().map(DeferredEffect::Interrupt)
+            }
             Effect::WakeMaintenance => {
                 self.maintenance.notify_one();
                 None
@@ -382,31 +384,31 @@ impl Pool {
 /// What is left to be done once all locks are free.
 #[derive(Default)]
 #[must_use = "somebody may be waiting"]
-pub(crate) struct Aftermath {
+pub(crate) struct DeferredEffects {
     events: Option<Arc<Outbox<CmapEvent>>>,
-    errands: Vec<Errand>,
+    effects: Vec<DeferredEffect>,
 }
 
-impl Aftermath {
+impl DeferredEffects {
     /// Tells those who listen, and wakes those who wait.
     pub(crate) fn run(self) {
         if let Some(events) = self.events {
             events.deliver();
         }
-        for errand in self.errands {
-            errand.run();
+        for effect in self.effects {
+            effect.run();
         }
     }
 }
 
-enum Errand {
+enum DeferredEffect {
     /// Nobody may be there any more; then the connection goes back when it is dropped.
     Answer(Option<oneshot::Sender<Answer>>, Answer),
     Close(Box<Connection>),
     Interrupt(Arc<Interrupt>),
 }
 
-impl Errand {
+impl DeferredEffect {
     fn run(self) {
         match self {
             Self::Answer(Some(sender), answer) => drop(sender.send(answer)),

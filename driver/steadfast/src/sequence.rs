@@ -1,4 +1,4 @@
-//! The documents that travel beside a command's body: the documents of an insert, the statements of
+//! The documents that travel sequence a command's body: the documents of an insert, the statements of
 //! an update or a delete, the operations of a bulk write and the collections that they are about.
 
 use std::{fmt, ops::Range};
@@ -9,40 +9,44 @@ use crate::error::{Error, Result};
 
 /// Documents that a command owns.
 #[derive(Debug)]
-pub(crate) struct Sequence {
+pub(crate) struct DocumentSequence {
     /// The field whose array they are: `documents`, `updates`, `deletes`.
     pub(crate) identifier: &'static CStr,
     /// The documents, one after the other.
     pub(crate) documents: Vec<u8>,
     /// Those that go in front of them.
-    pub(crate) ahead: Option<Ahead>,
+    pub(crate) ns_info: Option<NsInfoSequence>,
 }
 
 /// Documents of another field, few and small, that are copied into the message in front of the others.
 #[derive(Clone, Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct NsInfoSequence {
     /// The field whose array they are: `nsInfo`.
     pub(crate) identifier: &'static CStr,
     /// The documents, one after the other.
     pub(crate) documents: Vec<u8>,
 }
 
-impl Sequence {
+impl DocumentSequence {
     /// The same, lent.
-    pub(crate) fn beside(&self) -> Beside<'_> {
-        let Self { identifier, documents, ahead } = self;
-        Beside { identifier, documents: Documents::Whole(documents), ahead: ahead.as_ref() }
+    pub(crate) fn as_sequence_ref(&self) -> DocumentSequenceRef<'_> {
+        let Self { identifier, documents, ns_info } = self;
+        DocumentSequenceRef {
+            identifier,
+            documents: Documents::Whole(documents),
+            ns_info: ns_info.as_ref(),
+        }
     }
 }
 
 /// Documents that somebody lends for as long as the command is under way, its retries included.
 #[derive(Clone, Debug)]
-pub(crate) struct Beside<'a> {
+pub(crate) struct DocumentSequenceRef<'a> {
     /// The field whose array they are.
     pub(crate) identifier: &'static CStr,
     pub(crate) documents: Documents<'a>,
     /// Those that go in front of them.
-    pub(crate) ahead: Option<&'a Ahead>,
+    pub(crate) ns_info: Option<&'a NsInfoSequence>,
 }
 
 /// Where documents are, and how many bytes.

@@ -26,7 +26,7 @@ use crate::{
     deadline::{Deadline, now},
     error::{Error, Result},
     event::lock,
-    pin::Home,
+    pin::PinnedServer,
 };
 
 /// The error for a write in a session of the application's that nobody will hear of.
@@ -93,7 +93,7 @@ impl Sessions {
     }
 
     /// A server told its cluster time. Most tell what is known already, of which no copy is made.
-    pub(crate) fn see_cluster_time(&self, time: Timestamp, signed: &RawDocument) {
+    pub(crate) fn advance_cluster_time(&self, time: Timestamp, signed: &RawDocument) {
         let mut latest = lock(&self.cluster_time);
         if latest.as_deref().is_none_or(|latest| latest.is_before(time)) {
             *latest = Some(Arc::new(ClusterTime::new(time, signed)));
@@ -139,7 +139,7 @@ struct State {
     /// By when the transaction, and all that is part of it, must be done.
     transaction_deadline: Option<Deadline>,
     /// Where the transaction is bound to.
-    pin: Option<Home>,
+    pin: Option<PinnedServer>,
     /// Ends when the background abort of the transaction has ended.
     pending_abort: Option<watch::Receiver<()>>,
 }
@@ -202,7 +202,7 @@ impl Session {
     }
 
     /// The connection broke before the command was answered (pitfall 17).
-    pub(crate) fn lost_touch(&self) {
+    pub(crate) fn mark_dirty(&self) {
         let mut state = lock(&self.state);
         state.under_way -= 1;
         if let Some(server) = &mut state.server {
@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// A server told its cluster time.
-    pub(crate) fn see_cluster_time(&self, time: &ClusterTime) {
+    pub(crate) fn advance_cluster_time(&self, time: &ClusterTime) {
         let mut state = lock(&self.state);
         if time.is_after(state.cluster_time.as_ref()) {
             state.cluster_time = Some(time.clone());

@@ -45,7 +45,7 @@ use crate::{
     error::{Error, ErrorKind, SYSTEM_OVERLOADED_ERROR},
     event::{Outbox, lock},
     pool::PoolObserver,
-    pool::{Aftermath, Pool},
+    pool::{DeferredEffects, Pool},
 };
 
 /// All that a topology is made of.
@@ -157,14 +157,14 @@ impl Topology {
     ) {
         let mut state = lock(&self.state);
         let effects = change(&mut state);
-        let mut aftermath = Vec::new();
+        let mut deferred = Vec::new();
         for effect in effects {
-            aftermath.extend(self.perform(&mut state, effect, cause));
+            deferred.extend(self.perform(&mut state, effect, cause));
         }
         drop(state);
         self.events.deliver();
-        for aftermath in aftermath {
-            aftermath.run();
+        for effects in deferred {
+            effects.run();
         }
     }
 
@@ -174,7 +174,7 @@ impl Topology {
         state: &mut State,
         effect: TopologyEffect,
         cause: Option<&Error>,
-    ) -> Option<Aftermath> {
+    ) -> Option<DeferredEffects> {
         match effect {
             TopologyEffect::Emit(event) => {
                 self.events.note(event);
@@ -182,9 +182,9 @@ impl Topology {
             }
             TopologyEffect::AddServer(address) => {
                 let monitored = state.topology.is_monitored();
-                let (server, aftermath) = self.add_server(&address, monitored);
+                let (server, effects) = self.add_server(&address, monitored);
                 state.servers.insert(address, server);
-                Some(aftermath)
+                Some(effects)
             }
             TopologyEffect::RemoveServer(address) => {
                 let server = state.servers.remove(&address)?;
@@ -225,8 +225,12 @@ impl Topology {
         }
     }
 
-    fn add_server(&self, address: &ServerAddress, monitored: bool) -> (Arc<Server>, Aftermath) {
-        let (pool, aftermath) = Pool::new(
+    fn add_server(
+        &self,
+        address: &ServerAddress,
+        monitored: bool,
+    ) -> (Arc<Server>, DeferredEffects) {
+        let (pool, effects) = Pool::new(
             address.clone(),
             &self.pool_options,
             !monitored,
@@ -242,7 +246,7 @@ impl Topology {
                 self.me.clone(),
             )
         });
-        (Arc::new(Server::new(address.clone(), pool, monitor)), aftermath)
+        (Arc::new(Server::new(address.clone(), pool, monitor)), effects)
     }
 
     /// Tells of an event that is no change of state.

@@ -114,7 +114,7 @@ pub(super) async fn select(
     deadline: Option<Deadline>,
 ) -> Result<(Selected, TimeSpent)> {
     let began = now();
-    let until = client.executor().topology().patience(deadline, began);
+    let until = client.executor().topology().selection_deadline(deadline, began);
     let selected =
         client.executor().topology().select(SelectionTarget::Write, &[], operation, until).await;
     let selecting = now().saturating_duration_since(began);

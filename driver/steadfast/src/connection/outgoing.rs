@@ -8,7 +8,7 @@ use steadfast_wire::{
 
 use crate::{
     error::{Error, Result},
-    sequence::{Beside, Documents},
+    sequence::{DocumentSequenceRef, Documents},
 };
 
 /// Documents of more bytes are not copied into the message, but follow it.
@@ -23,8 +23,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) database: &'a str,
     /// Its fields.
     pub(crate) body: &'a RawDocument,
-    /// The documents beside the body.
-    pub(crate) beside: Option<Beside<'a>>,
+    /// The documents sequence the body.
+    pub(crate) sequence: Option<DocumentSequenceRef<'a>>,
     /// What to tell the server of the read preference.
     pub(crate) read_preference: Option<&'a ReadPreference>,
     /// The session it runs in.
@@ -54,7 +54,7 @@ impl<'a> Outgoing<'a> {
             name,
             database,
             body,
-            beside: None,
+            sequence: None,
             read_preference: None,
             lsid: None,
             txn_number: None,
@@ -102,43 +102,45 @@ impl<'a> Outgoing<'a> {
         let mut body = message.body();
         body.append_elements_of(self.body);
         self.append_extras(&mut body).map_err(cannot_be_sent)?;
-        let Some(beside) = &self.beside else {
+        let Some(sequence) = &self.sequence else {
             let length = message.finish().map_err(cannot_be_sent)?;
             return Ok(Written { length, to_follow: 0 });
         };
-        let identifier = beside.identifier.as_str();
-        let sequence = match beside.ahead {
+        let identifier = sequence.identifier.as_str();
+        let writer = match sequence.ns_info {
             None => message.start_sequence(identifier),
-            Some(ahead) => message.start_sequence(ahead.identifier.as_str()).and_then(|mut few| {
-                few.push_encoded(&ahead.documents)?;
-                few.start_sequence(identifier)
-            }),
+            Some(ns_info) => {
+                message.start_sequence(ns_info.identifier.as_str()).and_then(|mut few| {
+                    few.push_encoded(&ns_info.documents)?;
+                    few.start_sequence(identifier)
+                })
+            }
         };
-        let mut sequence = sequence.map_err(cannot_be_sent)?;
-        let bytes = beside.documents.bytes();
+        let mut writer = writer.map_err(cannot_be_sent)?;
+        let bytes = sequence.documents.bytes();
         let to_follow = if bytes > most_copied { bytes } else { 0 };
-        match &beside.documents {
+        match &sequence.documents {
             _ if to_follow > 0 => {}
             Documents::Whole(documents) => {
-                sequence.push_encoded(documents).map_err(cannot_be_sent)?;
+                writer.push_encoded(documents).map_err(cannot_be_sent)?;
             }
             scattered @ Documents::Scattered { .. } => {
-                scattered.for_each(|document| sequence.push(document))?;
+                scattered.for_each(|document| writer.push(document))?;
             }
         }
-        let length = sequence.finish_before(to_follow).map_err(cannot_be_sent)?;
+        let length = writer.finish_before(to_follow).map_err(cannot_be_sent)?;
         Ok(Written { length, to_follow })
     }
 
     /// Returns the command as events show it: with what is added for the attempt, and with the
-    /// documents beside it in the field whose array they are.
+    /// documents sequence it in the field whose array they are.
     pub(crate) fn to_document(&self) -> Document {
         let mut document = Document::try_from(self.body).unwrap_or_default();
-        if let Some(beside) = &self.beside {
-            document.insert(beside.identifier.as_str(), array(&beside.documents));
-            if let Some(ahead) = beside.ahead {
-                let documents = Documents::Whole(&ahead.documents);
-                document.insert(ahead.identifier.as_str(), array(&documents));
+        if let Some(sequence) = &self.sequence {
+            document.insert(sequence.identifier.as_str(), array(&sequence.documents));
+            if let Some(ns_info) = sequence.ns_info {
+                let documents = Documents::Whole(&ns_info.documents);
+                document.insert(ns_info.identifier.as_str(), array(&documents));
             }
         }
         let added = self.append_extras(&mut document);
@@ -307,7 +309,7 @@ mod tests {
     use steadfast_core::server_api::ServerApiVersion;
 
     use super::*;
-    use crate::sequence::Ahead;
+    use crate::sequence::NsInfoSequence;
 
     /// Documents are one by one in the buffer of a sequence.
     fn encoded(documents: &[Document]) -> Vec<u8> {
@@ -322,7 +324,7 @@ mod tests {
         let mut api = ServerApi::from(ServerApiVersion::V1);
         api.deprecation_errors = Some(true);
         let documents = encoded(&[bson::doc! { "_id": 1 }, bson::doc! { "_id": 2 }]);
-        let namespaces = Ahead {
+        let namespaces = NsInfoSequence {
             identifier: bson::raw::cstr!("nsInfo"),
             documents: encoded(&[bson::doc! { "ns": "db.people" }]),
         };
@@ -339,17 +341,17 @@ mod tests {
             outgoing.cluster_time = has(5).then_some(&time);
             outgoing.read_preference = has(6).then_some(&preference);
             outgoing.server_api = has(7).then_some(&api);
-            outgoing.beside = has(8).then(|| Beside {
+            outgoing.sequence = has(8).then(|| DocumentSequenceRef {
                 identifier: bson::raw::cstr!("documents"),
                 documents: Documents::Whole(&documents),
-                ahead: has(9).then_some(&namespaces),
+                ns_info: has(9).then_some(&namespaces),
             });
             let mut bytes = Vec::new();
             outgoing.write(&mut bytes, 1, None).unwrap();
             let sent = Request::decode(bytes.into(), 1).unwrap();
             assert!(!sent.has_duplicate_fields);
             assert_eq!(outgoing.to_document(), sent.body, "{bits:b}");
-            // Beside the command's two and `$db`: the strictness is of the API, the names of the
+            // DocumentSequenceRef the command's two and `$db`: the strictness is of the API, the names of the
             // collections are of the documents.
             let strict = usize::from(has(7)) * (1 + usize::from(has(9)));
             let names = usize::from(has(8) && has(9));

@@ -23,7 +23,7 @@ use crate::{
     deadline::Deadline,
     error::{Error, ErrorKind, NetworkFailure, Result},
     operation::get_more::GetMoreOptions,
-    pin::{Home, Pinned},
+    pin::{PinnedConnection, PinnedServer},
     session::Session,
 };
 
@@ -41,7 +41,7 @@ pub(crate) type PendingReply = oneshot::Receiver<Result<Reply>>;
 #[derive(Debug)]
 pub(crate) struct RawCursor {
     client: Client,
-    home: Home,
+    pin: PinnedServer,
     /// Session of the cursor. An implicit one returns to the pool once the cursor is exhausted
     /// (pitfall 20).
     session: Option<Arc<Session>>,
@@ -84,7 +84,7 @@ impl RawCursor {
             .map_err(|error| error.with_server(&reply.server.address))?;
         let mut cursor = Self {
             client: client.clone(),
-            home: Home { server: reply.server, connection: reply.pinned },
+            pin: PinnedServer { server: reply.server, connection: reply.pinned },
             session: reply.session,
             transaction: reply.transaction,
             progress,
@@ -201,7 +201,7 @@ impl RawCursor {
     }
 
     fn take_next(&mut self) -> Result<bool> {
-        self.progress.advance().map_err(|error| error.with_server(&self.home.server.address))
+        self.progress.advance().map_err(|error| error.with_server(&self.pin.server.address))
     }
 
     /// Polls for the reply of a `getMore`, which is sent if none is in progress.
@@ -221,7 +221,7 @@ impl RawCursor {
     /// Requests the next batch ahead. Its result, or its error, is used at the end of the current
     /// batch. Returns `false` if nothing was requested.
     fn read_ahead(&mut self) -> bool {
-        let is_free = self.deadline.is_none() && !self.home.connection.is_pinned();
+        let is_free = self.deadline.is_none() && !self.pin.connection.is_pinned();
         if is_free && self.answer.is_none() {
             self.answer = self.ask_for_more().ok();
             self.is_ahead = self.answer.is_some();
@@ -230,13 +230,13 @@ impl RawCursor {
     }
 
     fn ask_for_more(&mut self) -> Result<PendingReply> {
-        if self.home.connection.is_broken() {
+        if self.pin.connection.is_broken() {
             return Err(lost_connection());
         }
-        if self.replaceable && !is_reachable(&self.client, &self.home) {
-            return Err(unreachable(&self.home));
+        if self.replaceable && !is_reachable(&self.client, &self.pin) {
+            return Err(unreachable(&self.pin));
         }
-        let mut command = self.progress.get_more(Target::Cursor(self.home.clone()))?;
+        let mut command = self.progress.get_more(Target::Cursor(self.pin.clone()))?;
         command.session.clone_from(&self.session);
         command.deadline = match self.progress.has_time_for_each_step() {
             false => self.deadline,
@@ -252,8 +252,8 @@ impl RawCursor {
     fn accept(&mut self, reply: Reply) -> Result<()> {
         let server = &reply.server.address;
         self.progress.accept(reply.bytes()).map_err(|error| error.with_server(server))?;
-        if self.home.connection.is_pinned() {
-            self.home.connection = reply.pinned;
+        if self.pin.connection.is_pinned() {
+            self.pin.connection = reply.pinned;
         }
         self.release_if_exhausted();
         Ok(())
@@ -262,7 +262,7 @@ impl RawCursor {
     /// Releases the pinned connection and the session once the cursor is exhausted.
     fn release_if_exhausted(&mut self) {
         if !self.progress.is_open() {
-            self.home.connection = Pinned::default();
+            self.pin.connection = PinnedConnection::default();
             self.session = None;
         }
     }
@@ -276,7 +276,7 @@ impl RawCursor {
             || matches!(&*error.kind, ErrorKind::Shutdown);
         if unreachable || error.code().is_some_and(|code| GONE.contains(&code)) {
             let _ = self.progress.close();
-            self.home.connection = Pinned::default();
+            self.pin.connection = PinnedConnection::default();
             self.session = None;
         } else {
             self.close();
@@ -287,7 +287,7 @@ impl RawCursor {
 
     /// Kills the cursor in the background if it is open on the server.
     pub(crate) fn close(&mut self) {
-        let connection = std::mem::take(&mut self.home.connection);
+        let connection = std::mem::take(&mut self.pin.connection);
         let mut answer = self.answer.take();
         let session = self.session.take();
         let Some(kill) = self.progress.close() else { return };
@@ -309,22 +309,26 @@ impl RawCursor {
         // The kill has its own deadline.
         let deadline = self.deadline.map(Deadline::renewed);
         let kill = move |target| Command { session, deadline, ..kill(target) };
-        let home = Home { server: self.home.server.clone(), connection };
+        let pin = PinnedServer { server: self.pin.server.clone(), connection };
         let client = self.client.clone();
         match answer {
             // The pinned connection is in use by the `getMore` in progress.
-            Some(answer) if home.connection.is_pinned() => {
+            Some(answer) if pin.connection.is_pinned() => {
                 self.client.executor().spawn(async move {
                     let Ok(Ok(reply)) = answer.await else { return };
                     let connection = reply.pinned;
                     if connection.is_pinned() {
-                        send_kill(&client, kill(Target::Cursor(Home { connection, ..home }))).await;
+                        send_kill(
+                            &client,
+                            kill(Target::Cursor(PinnedServer { connection, ..pin })),
+                        )
+                        .await;
                     }
                 });
             }
-            _ if home.connection.is_broken() => {}
+            _ if pin.connection.is_broken() => {}
             _ => self.client.executor().spawn(async move {
-                send_kill(&client, kill(Target::Cursor(home))).await;
+                send_kill(&client, kill(Target::Cursor(pin))).await;
             }),
         }
     }
@@ -383,13 +387,13 @@ fn takes_comments(client: &Client, reply: &Reply) -> bool {
 }
 
 /// Returns `true` if the last check of the cursor's server succeeded.
-fn is_reachable(client: &Client, home: &Home) -> bool {
+fn is_reachable(client: &Client, pin: &PinnedServer) -> bool {
     let view = client.executor().topology().view();
-    view.description.servers.get(&home.server.address).is_some_and(ServerDescription::is_available)
+    view.description.servers.get(&pin.server.address).is_some_and(ServerDescription::is_available)
 }
 
-fn unreachable(home: &Home) -> Error {
-    let address = &home.server.address;
+fn unreachable(pin: &PinnedServer) -> Error {
+    let address = &pin.server.address;
     let message = format!("the server {address} of the cursor is unavailable");
     Error::new(ErrorKind::ConnectionPoolCleared { message }).with_server(address)
 }

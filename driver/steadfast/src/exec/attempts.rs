@@ -15,7 +15,7 @@ use crate::{
         Attempt, AttemptLog, Error, ErrorKind, History, NetworkFailure, Result,
         command_error::{self, write_concern_error},
     },
-    pin::Home,
+    pin::PinnedServer,
     pool::PooledConnection,
     topology::Server,
 };
@@ -48,7 +48,7 @@ pub(super) struct Current<'a> {
     pub(super) backoff: Duration,
     pub(super) server: &'a Server,
     /// What binds it to that server.
-    pub(super) home: Option<Home>,
+    pub(super) pin: Option<PinnedServer>,
     pub(super) connection: Option<u32>,
     pub(super) request_id: Option<i32>,
 }
@@ -58,15 +58,15 @@ impl<'a> Current<'a> {
         began: Instant,
         backoff: Duration,
         server: &'a Server,
-        home: Option<Home>,
+        pin: Option<PinnedServer>,
     ) -> Self {
-        Self { began, backoff, server, home, connection: None, request_id: None }
+        Self { began, backoff, server, pin, connection: None, request_id: None }
     }
 
     /// Gives a connection back that is as good as before: to whom it is pinned, else to its pool.
     pub(super) fn put_back(&self, connection: PooledConnection) {
-        if let Some(home) = &self.home {
-            home.connection.put_back(connection);
+        if let Some(pin) = &self.pin {
+            pin.connection.put_back(connection);
         }
     }
 }
@@ -200,7 +200,7 @@ fn base_backoff(reply: &RawDocument) -> Option<Duration> {
 
 /// What a reply that succeeded as a whole tells of writes that failed: the codes of the statements,
 /// and the code of the write concern.
-pub(super) struct Blemish {
+pub(super) struct WriteFailureSummary {
     codes: Vec<i32>,
     /// How many statements failed; the codes of some may not be known yet.
     errors: usize,
@@ -209,7 +209,7 @@ pub(super) struct Blemish {
     labels: ErrorLabels,
 }
 
-impl Blemish {
+impl WriteFailureSummary {
     /// None if the reply tells of no failure.
     pub(super) fn of(reply: &RawDocument) -> Option<Self> {
         let mut codes = Vec::new();

@@ -145,28 +145,28 @@ fn with_read_concern(body: &RawDocument, concern: RawDocumentBuf) -> RawDocument
 
 /// What a reply says that decides how the command goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct ReplyStatus {
     /// Whether the command as a whole succeeded.
     pub(super) succeeded: bool,
     /// Whether writes of it failed nevertheless, or may not be durable.
-    pub(super) blemished: bool,
+    pub(super) has_write_failures: bool,
 }
 
 /// Takes in what a reply, also one that refuses, says of times, and notes what is of interest later;
 /// or that none came. All in one walk: nearly every reply has nothing more to tell.
-pub(super) fn hear(
+pub(super) fn process_reply(
     received: &Result<Bytes>,
     sessions: &Sessions,
     session: Option<&Session>,
     transaction_number: Option<i64>,
-) -> Heard {
-    let mut heard = Heard::default();
+) -> ReplyStatus {
+    let mut status = ReplyStatus::default();
     let Some(body) = received.as_deref().ok().and_then(|body| RawDocument::from_bytes(body).ok())
     else {
         if let Some(session) = session {
-            session.lost_touch();
+            session.mark_dirty();
         }
-        return heard;
+        return status;
     };
     if let Some(session) = session {
         session.answered();
@@ -174,10 +174,10 @@ pub(super) fn hear(
     let mut ok = None;
     for field in fields(body) {
         match field.key {
-            b"ok" => heard.succeeded = *ok.get_or_insert_with(|| is_ok(&field)),
-            b"writeErrors" | b"writeConcernError" => heard.blemished = true,
+            b"ok" => status.succeeded = *ok.get_or_insert_with(|| is_ok(&field)),
+            b"writeErrors" | b"writeConcernError" => status.has_write_failures = true,
             // Of `bulkWrite`, which tells of each in its cursor.
-            b"nErrors" => heard.blemished |= field.as_i32() != Some(0),
+            b"nErrors" => status.has_write_failures |= field.as_i32() != Some(0),
             b"$clusterTime" => {
                 if let Some(signed) = field.as_document() {
                     hear_cluster_time(signed, sessions, session);
@@ -211,7 +211,7 @@ pub(super) fn hear(
             _ => {}
         }
     }
-    heard
+    status
 }
 
 fn hear_cluster_time(signed: &RawDocument, sessions: &Sessions, session: Option<&Session>) {
@@ -220,7 +220,7 @@ fn hear_cluster_time(signed: &RawDocument, sessions: &Sessions, session: Option<
     };
     // An implicit session does not live to need it.
     if let Some(session) = session.filter(|it| it.kind != session::Kind::Implicit) {
-        session.see_cluster_time(&ClusterTime::new(time, signed));
+        session.advance_cluster_time(&ClusterTime::new(time, signed));
     }
-    sessions.see_cluster_time(time, signed);
+    sessions.advance_cluster_time(time, signed);
 }

@@ -19,11 +19,11 @@ use steadfast_core::{
 };
 
 use super::{
-    attempts::{Attempts, Blemish, Current, failure},
-    context::{self, Context, Heard},
+    attempts::{Attempts, Current, WriteFailureSummary, failure},
+    context::{self, Context, ReplyStatus},
     raw,
     transaction::TransactionContext,
-    watch::Watch,
+    watch::CommandEventGuard,
 };
 use crate::{
     command::{Command, Reply},
@@ -35,9 +35,9 @@ use crate::{
     },
     event::retry::{OverloadGivenUpEvent, RetryEvent, RetryScheduledEvent},
     exec::Executor,
-    pin::Home,
+    pin::PinnedServer,
     pool::{Pool, PooledConnection},
-    sequence::{Beside, Sequence},
+    sequence::{DocumentSequence, DocumentSequenceRef},
     session::{self, Session},
     topology::{Selected, Server},
     trace,
@@ -51,8 +51,8 @@ pub(super) struct Execution<'c> {
     executor: &'c Executor,
     operation_id: i64,
     command: Box<Command>,
-    /// The documents beside it, if they are not its own.
-    lent: Option<&'c Beside<'c>>,
+    /// The documents sequence it, if they are not its own.
+    lent: Option<&'c DocumentSequenceRef<'c>>,
     retry: Retry,
     attempts: Attempts,
     /// Its position in the transaction of its session.
@@ -95,7 +95,7 @@ impl<'c> Execution<'c> {
         executor: &'c Executor,
         operation_id: i64,
         mut command: Box<Command>,
-        lent: Option<&'c Beside<'c>>,
+        lent: Option<&'c DocumentSequenceRef<'c>>,
         transaction: TransactionContext,
     ) -> Box<Self> {
         let deadline = command.start_clock();
@@ -124,7 +124,7 @@ impl<'c> Execution<'c> {
                 Ended::Continue(wait) => wait,
                 Ended::Break(outcome) => {
                     self.transaction.end(&self.retry, outcome.is_ok());
-                    return self.judged(outcome);
+                    return self.finish(outcome);
                 }
             };
             self.back_off(wait).await;
@@ -134,14 +134,14 @@ impl<'c> Execution<'c> {
     /// Tries the command once: a server, a connection, a request, a reply.
     async fn attempt(&mut self) -> Ended {
         let began = now();
-        let until = self.executor.topology().patience(self.deadline, began);
-        let home = self.transaction.begin_attempt(&self.command.target);
-        let pinned = home.as_ref().and_then(|home| home.connection.take());
-        let selected = match home.as_ref().filter(|_| pinned.is_some()) {
-            Some(Home { server, .. }) => {
+        let until = self.executor.topology().selection_deadline(self.deadline, began);
+        let pin = self.transaction.begin_attempt(&self.command.target);
+        let pinned = pin.as_ref().and_then(|pin| pin.connection.take());
+        let selected = match pin.as_ref().filter(|_| pinned.is_some()) {
+            Some(PinnedServer { server, .. }) => {
                 Selected { server: Arc::clone(server), view: self.executor.topology().view() }
             }
-            None => match self.select(home.as_ref(), until).await {
+            None => match self.select(pin.as_ref(), until).await {
                 Ok(selected) => selected,
                 Err(error) => {
                     let error = self.transaction.without_server(error);
@@ -157,7 +157,7 @@ impl<'c> Execution<'c> {
         {
             return self.give_up(give_up, None);
         }
-        let mut current = Current::new(began, self.backoff, server, home);
+        let mut current = Current::new(began, self.backoff, server, pin);
         let _counted = server.begin_operation();
         let had = match pinned {
             Some(pinned) => pinned,
@@ -169,14 +169,14 @@ impl<'c> Execution<'c> {
         };
         current.connection = Some(connection.id);
         self.transaction.pin(
-            &mut current.home,
+            &mut current.pin,
             server,
             description,
             self.executor.is_load_balanced(),
         );
         let (request_id, watch) = match self.prepare(&selected, description, &mut connection) {
             Ok(prepared) => prepared,
-            Err(unsent) => return self.unsent(current, unsent, connection),
+            Err(unsent) => return self.not_sent(current, unsent, connection),
         };
         current.request_id = Some(request_id);
         let received = self.exchange(&mut connection, request_id).await;
@@ -184,13 +184,17 @@ impl<'c> Execution<'c> {
     }
 
     /// A server that will do; if the command is bound to one, that one.
-    async fn select(&mut self, home: Option<&Home>, until: Option<Instant>) -> Result<Selected> {
-        if let (Some(selected), None) = (self.command.selected.take(), home) {
+    async fn select(
+        &mut self,
+        pin: Option<&PinnedServer>,
+        until: Option<Instant>,
+    ) -> Result<Selected> {
+        if let (Some(selected), None) = (self.command.selected.take(), pin) {
             return Ok(selected);
         }
         let operation = trace::Operation { name: &self.command.name, id: self.operation_id };
-        let target = match home {
-            Some(home) => selection::SelectionTarget::Server(&home.server.address),
+        let target = match pin {
+            Some(pin) => selection::SelectionTarget::Server(&pin.server.address),
             None => self.command.target.for_selection(),
         };
         let watch = self.stop_watch();
@@ -230,11 +234,11 @@ impl<'c> Execution<'c> {
     ) -> Result<Bytes> {
         let watch = self.stop_watch();
         let acknowledged = self.command.acknowledged;
-        let beside = beside(&self.command, self.lent);
+        let sequence = document_sequence(&self.command, self.lent);
         let received = match self.deadline {
-            None => connection.exchange(request_id, acknowledged, beside.as_ref()).await,
+            None => connection.exchange(request_id, acknowledged, sequence.as_ref()).await,
             Some(deadline) => {
-                connection.exchange_by(deadline, request_id, acknowledged, beside.as_ref()).await
+                connection.exchange_by(deadline, request_id, acknowledged, sequence.as_ref()).await
             }
         };
         self.spent.waiting += elapsed(watch);
@@ -242,7 +246,7 @@ impl<'c> Execution<'c> {
     }
 
     /// The request could not be made, or it is too late for it: nothing was sent.
-    fn unsent(
+    fn not_sent(
         &mut self,
         current: Current<'_>,
         unsent: Unsent,
@@ -261,7 +265,7 @@ impl<'c> Execution<'c> {
         selected: &Selected,
         description: Option<&ServerDescription>,
         connection: &mut PooledConnection,
-    ) -> std::result::Result<(i32, Watch), Unsent> {
+    ) -> std::result::Result<(i32, CommandEventGuard), Unsent> {
         let now = now();
         self.begin_session(connection, now)?;
         match self.retry.begin_send(now).map_err(Unsent::TooLate)? {
@@ -280,7 +284,7 @@ impl<'c> Execution<'c> {
             name: &command.name,
             database: &command.database,
             body: context.body.as_ref().unwrap_or(&command.body),
-            beside: beside(command, *lent),
+            sequence: document_sequence(command, *lent),
             // In a transaction it is the primary, which nobody needs to be told.
             read_preference: match transaction.part().is_inside() {
                 true => None,
@@ -299,7 +303,13 @@ impl<'c> Execution<'c> {
         let request_id = connection.prepare(&outgoing)?;
         check_sizes(connection, &outgoing)?;
         transaction.sending()?;
-        let watch = Watch::start(executor, &outgoing, connection, request_id, self.operation_id);
+        let watch = CommandEventGuard::start(
+            executor,
+            &outgoing,
+            connection,
+            request_id,
+            self.operation_id,
+        );
         if let Some(session) = session {
             session.sending(now);
         }
@@ -338,11 +348,11 @@ impl<'c> Execution<'c> {
         received: Result<Bytes>,
         server: &Arc<Server>,
         connection: PooledConnection,
-        watch: Watch,
+        watch: CommandEventGuard,
     ) -> Ended {
         let (session, number) = (self.session.as_deref(), self.transaction.number());
-        let heard = context::hear(&received, self.executor.sessions(), session, number);
-        let outcome = received.and_then(|body| accept(body, self.command.acknowledged, heard));
+        let status = context::process_reply(&received, self.executor.sessions(), session, number);
+        let outcome = received.and_then(|body| accept(body, self.command.acknowledged, status));
         let outcome = outcome.map_err(|error| {
             error
                 .with_server(&connection.address)
@@ -350,7 +360,9 @@ impl<'c> Execution<'c> {
         });
         watch.finish(outcome.as_deref());
         match outcome {
-            Ok(body) if heard.blemished => self.blemished(current, body, server, connection),
+            Ok(body) if status.has_write_failures => {
+                self.attempt_partially_failed(current, body, server, connection)
+            }
             Ok(body) => {
                 let reply = self.reply(&current, body, server, connection);
                 self.retry.succeeded();
@@ -373,14 +385,14 @@ impl<'c> Execution<'c> {
         reply.session.clone_from(&self.session);
         reply.transaction = self.transaction.number();
         let keeps = self.executor.is_load_balanced() && has_open_cursor(reply.body());
-        let home = current.home.as_ref().map(|home| home.connection.clone()).unwrap_or_default();
-        reply.pinned = home.keep(connection, keeps);
+        let pin = current.pin.as_ref().map(|pin| pin.connection.clone()).unwrap_or_default();
+        reply.pinned = pin.keep(connection, keeps);
         reply
     }
 
     /// The server did not refuse the command as a whole, but tells of writes that failed or may not
     /// be durable.
-    fn blemished(
+    fn attempt_partially_failed(
         &mut self,
         current: Current<'_>,
         body: Bytes,
@@ -392,11 +404,11 @@ impl<'c> Execution<'c> {
             topology.write_concern_failed(&connection, connection.generation(), failure);
         }
         let mut reply = self.reply(&current, body, server, connection);
-        let Some(blemish) = Blemish::of(reply.body()) else {
+        let Some(summary) = WriteFailureSummary::of(reply.body()) else {
             self.retry.succeeded();
             return Ended::Break(Ok(reply));
         };
-        let failure = blemish.failure();
+        let failure = summary.failure();
         let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
         let labels = failure.labels;
         reply.labelled_retryable = verdict.add_retryable_write_label;
@@ -475,7 +487,7 @@ impl<'c> Execution<'c> {
     }
 
     /// What a caller is told: whatever else went wrong, that time ran out, if it did.
-    fn judged(&self, outcome: Result<Reply>) -> Result<Reply> {
+    fn finish(&self, outcome: Result<Reply>) -> Result<Reply> {
         let Some(deadline) = self.deadline else { return outcome };
         let error = match outcome {
             Ok(mut reply) => {
@@ -544,11 +556,11 @@ impl<'c> Execution<'c> {
     }
 }
 
-fn accept(body: Bytes, acknowledged: bool, heard: Heard) -> Result<Bytes> {
+fn accept(body: Bytes, acknowledged: bool, status: ReplyStatus) -> Result<Bytes> {
     if !acknowledged {
         return Ok(Bytes::from_static(UNANSWERED));
     }
-    if heard.succeeded {
+    if status.succeeded {
         return Ok(body);
     }
     match CommandError::from_reply(raw(&body)) {
@@ -562,15 +574,18 @@ fn has_open_cursor(reply: &bson::RawDocument) -> bool {
     cursor.is_ok_and(|cursor| cursor.get_i64("id").is_ok_and(|id| id != 0))
 }
 
-/// The documents beside the command: lent, or its own.
-fn beside<'a>(command: &'a Command, lent: Option<&Beside<'a>>) -> Option<Beside<'a>> {
-    lent.cloned().or_else(|| command.sequence.as_ref().map(Sequence::beside))
+/// The documents sequence the command: lent, or its own.
+fn document_sequence<'a>(
+    command: &'a Command,
+    lent: Option<&DocumentSequenceRef<'a>>,
+) -> Option<DocumentSequenceRef<'a>> {
+    lent.cloned().or_else(|| command.sequence.as_ref().map(DocumentSequence::as_sequence_ref))
 }
 
 /// What the retry machine goes by.
 fn for_retrying(
     command: &Command,
-    lent: Option<&Beside<'_>>,
+    lent: Option<&DocumentSequenceRef<'_>>,
     transaction: &TransactionContext,
 ) -> CommandFacts {
     let mut operation = CommandFacts::new(command.kind);
@@ -579,7 +594,7 @@ fn for_retrying(
     operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
     // What cannot be recognised may be of many documents (`update_many`), though it is one statement.
     operation.single_document = command.kind == CommandKind::RetryableWrite
-        && beside(command, lent).is_none_or(|beside| beside.documents.is_single());
+        && document_sequence(command, lent).is_none_or(|sequence| sequence.documents.is_single());
     operation
 }
 
@@ -607,11 +622,11 @@ fn check_sizes(connection: &Connection, outgoing: &Outgoing<'_>) -> Result<()> {
     }
     // The operations of a client's bulk write were measured when they were planned: what is limited
     // is a document in one, and not the whole.
-    let measured = |beside: &&Beside<'_>| beside.ahead.is_some();
-    let unheard = outgoing.beside.as_ref().filter(|it| !outgoing.acknowledged && !measured(it));
-    if let (Some(beside), Some(limit)) = (unheard, limit(connection.hello.max_bson_object_size)) {
+    let measured = |sequence: &&DocumentSequenceRef<'_>| sequence.ns_info.is_some();
+    let unheard = outgoing.sequence.as_ref().filter(|it| !outgoing.acknowledged && !measured(it));
+    if let (Some(sequence), Some(limit)) = (unheard, limit(connection.hello.max_bson_object_size)) {
         let mut largest = 0;
-        beside.documents.for_each(|it| largest = largest.max(it.as_bytes().len()))?;
+        sequence.documents.for_each(|it| largest = largest.max(it.as_bytes().len()))?;
         if largest > limit {
             return Err(Error::invalid_argument(format!(
                 "a document is {largest} bytes long, but the server takes {limit} at most"

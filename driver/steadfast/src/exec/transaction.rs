@@ -15,7 +15,7 @@ use steadfast_core::{
 use crate::{
     command::{Command, CommandKind, Target},
     error::{Error, Result},
-    pin::{Home, Pinned},
+    pin::{PinnedConnection, PinnedServer},
     session::{self, Session, TransactionScope},
     topology::Server,
 };
@@ -27,8 +27,8 @@ pub(super) struct TransactionContext {
     session: Option<Arc<Session>>,
     /// The transaction's `txnNumber`.
     number: Option<i64>,
-    /// Pinned server of the first attempt of an abort.
-    left: Option<Home>,
+    /// PinnedConnection server of the first attempt of an abort.
+    left: Option<PinnedServer>,
 }
 
 impl TransactionContext {
@@ -92,7 +92,7 @@ impl TransactionContext {
     }
 
     /// An attempt begins: where it is bound to go, by its cursor or by the transaction.
-    pub(super) fn begin_attempt(&mut self, target: &Target) -> Option<Home> {
+    pub(super) fn begin_attempt(&mut self, target: &Target) -> Option<PinnedServer> {
         let bound = match (&self.session, self.part) {
             (_, TransactionPosition::Abort) => self.left.take(),
             (None, _) | (_, TransactionPosition::Outside) => None,
@@ -105,7 +105,7 @@ impl TransactionContext {
             }
         };
         match target {
-            Target::Cursor(home) => Some(home.clone()),
+            Target::Cursor(pin) => Some(pin.clone()),
             Target::Write | Target::Read(_) | Target::WritingAggregate(_) => bound,
         }
     }
@@ -113,7 +113,7 @@ impl TransactionContext {
     /// A connection is there. If it is a router's, the transaction that begins stays with it.
     pub(super) fn pin(
         &self,
-        home: &mut Option<Home>,
+        pin: &mut Option<PinnedServer>,
         server: &Arc<Server>,
         description: Option<&ServerDescription>,
         load_balanced: bool,
@@ -124,14 +124,14 @@ impl TransactionContext {
             return;
         };
         let connection = match description.map(|server| server.server_type) {
-            _ if home.is_some() => return,
-            _ if load_balanced => Pinned::of_transaction(),
-            Some(ServerType::Mongos) => Pinned::default(),
+            _ if pin.is_some() => return,
+            _ if load_balanced => PinnedConnection::of_transaction(),
+            Some(ServerType::Mongos) => PinnedConnection::default(),
             _ => return,
         };
-        let bound = Home { server: Arc::clone(server), connection };
+        let bound = PinnedServer { server: Arc::clone(server), connection };
         session.set_pin(bound.clone());
-        *home = Some(bound);
+        *pin = Some(bound);
     }
 
     /// Notes that the command is about to be sent.

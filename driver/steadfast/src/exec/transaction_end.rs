@@ -64,7 +64,7 @@ pub(super) fn of_attempt(
             }
             _ => (settings.write_concern.clone(), None),
         };
-        // Beside a deadline, no other limit counts.
+        // DocumentSequenceRef a deadline, no other limit counts.
         if command.deadline.is_some() {
             max_time = None;
             if let Some(concern) = &mut write_concern {

@@ -17,9 +17,9 @@ use crate::{
 
 /// A command under way that somebody listens to. If it is dropped, so was the future of the call,
 /// and that is what is told.
-pub(super) struct Watch(Option<Box<Watched>>);
+pub(super) struct CommandEventGuard(Option<Box<StartedCommand>>);
 
-struct Watched {
+struct StartedCommand {
     executor: Executor,
     began: Instant,
     name: String,
@@ -31,7 +31,7 @@ struct Watched {
     sensitive: bool,
 }
 
-impl Watch {
+impl CommandEventGuard {
     /// Tells that a command is about to be sent. Costs nothing if nobody listens.
     pub(super) fn start(
         executor: &Executor,
@@ -43,7 +43,7 @@ impl Watch {
         if !executor.watches_commands() {
             return Self(None);
         }
-        let watched = Watched {
+        let watched = StartedCommand {
             executor: executor.clone(),
             began: Instant::now(),
             name: outgoing.name.to_owned(),
@@ -77,7 +77,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for CommandEventGuard {
     fn drop(&mut self) {
         if let Some(watched) = self.0.take() {
             let why = "the future of the operation was dropped before its end";
@@ -88,7 +88,7 @@ impl Drop for Watch {
     }
 }
 
-impl Watched {
+impl StartedCommand {
     fn succeeded(self, reply: &RawDocument) {
         let reply = if self.sensitive {
             Document::new()

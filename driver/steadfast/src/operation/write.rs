@@ -20,7 +20,7 @@ use crate::{
         Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteFailure,
         command_error::labels,
     },
-    sequence::Sequence,
+    sequence::DocumentSequence,
     serde_helpers::number,
 };
 
@@ -111,7 +111,7 @@ pub(crate) fn head(
 /// The command with the statements that `documents` holds one after the other.
 pub(crate) fn with_statements(mut command: Command, verb: Verb, documents: Vec<u8>) -> Command {
     let identifier = verb.identifier();
-    command.sequence = Some(Sequence { identifier, documents, ahead: None });
+    command.sequence = Some(DocumentSequence { identifier, documents, ns_info: None });
     command
 }
 

@@ -12,15 +12,15 @@ use super::{Session, lock};
 use crate::{
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
-    pin::Home,
+    pin::PinnedServer,
 };
 
 /// A transaction that is aborted in the background. The session may be in another one by then.
 #[derive(Debug)]
 pub(crate) struct AbandonedTransaction {
     pub(crate) transaction: Transaction,
-    /// Pinned server or connection.
-    pub(crate) pin: Option<Home>,
+    /// PinnedConnection server or connection.
+    pub(crate) pin: Option<PinnedServer>,
 }
 
 /// Time that a shutdown, and the next operation in the session, wait for an abort in the background.
@@ -164,19 +164,19 @@ impl Session {
     }
 
     /// Where the transaction is bound to.
-    pub(crate) fn pin(&self) -> Option<Home> {
+    pub(crate) fn pin(&self) -> Option<PinnedServer> {
         lock(&self.state).pin.clone()
     }
 
     /// Binds the transaction to a server, or to a connection.
-    pub(crate) fn set_pin(&self, home: Home) {
-        let before = lock(&self.state).pin.replace(home);
+    pub(crate) fn set_pin(&self, pin: PinnedServer) {
+        let before = lock(&self.state).pin.replace(pin);
         drop(before);
     }
 
     /// Lets go of what the transaction is bound to. To be dropped when no lock is held: a connection
     /// may return to its pool.
-    pub(crate) fn unpin(&self) -> Option<Home> {
+    pub(crate) fn unpin(&self) -> Option<PinnedServer> {
         lock(&self.state).pin.take()
     }
 }

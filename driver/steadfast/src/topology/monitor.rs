@@ -53,7 +53,7 @@ impl Monitor {
         topology: WeakTopology,
     ) -> Self {
         let signals = Arc::new(Signals::default());
-        let watch = Watch {
+        let watch = MonitorWatch {
             schedule: MonitorSchedule::new(settings, Instant::now()),
             settings,
             connection: None,
@@ -83,7 +83,7 @@ impl Monitor {
 }
 
 /// What the task of a monitor holds.
-struct Watch {
+struct MonitorWatch {
     schedule: MonitorSchedule,
     settings: MonitorSettings,
     connection: Option<Connection>,
@@ -94,7 +94,7 @@ struct Watch {
     topology: WeakTopology,
 }
 
-impl Watch {
+impl MonitorWatch {
     async fn run(mut self) {
         loop {
             self.wait_until_due().await;

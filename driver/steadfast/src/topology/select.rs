@@ -44,7 +44,7 @@ impl Topology {
 
     /// How long a call with a deadline waits for a server and a connection together, if it begins to
     /// now; none without a deadline.
-    pub(crate) fn patience(
+    pub(crate) fn selection_deadline(
         &self,
         deadline: Option<Deadline>,
         now: std::time::Instant,

@@ -5,7 +5,7 @@ use steadfast_core::address::ServerAddress;
 
 use crate::error::{Error, ErrorKind, History};
 
-/// What an error carries beside its kind.
+/// What an error carries sequence its kind.
 pub(crate) struct Evidence {
     pub(crate) labels: Vec<String>,
     /// The last reply that told of an error, and whose it was.

@@ -32,7 +32,7 @@ impl Batch {
     }
 }
 
-/// What may be sent beside the documents that an insert stores: a filter, operators, options. The
+/// What may be sent sequence the documents that an insert stores: a filter, operators, options. The
 /// server allows statements that much more than it allows documents.
 const STATEMENT_ALLOWANCE_BYTES: usize = 16 * 1024;
 
@@ -40,12 +40,12 @@ const STATEMENT_ALLOWANCE_BYTES: usize = 16 * 1024;
 /// transaction, the cluster's time, the version of the interface.
 const ATTEMPT_FIELDS_BYTES: usize = 1024;
 
-/// How many bytes a message with a document sequence has beside its body, the sequence's name and
+/// How many bytes a message with a document sequence has sequence its body, the sequence's name and
 /// the documents: header, flags, the kinds of two sections, the sequence's length, the NUL behind
 /// its name.
 const FRAME_BYTES: usize = 16 + 4 + 1 + 1 + 4 + 1;
 
-/// How many bytes `$db` takes beside the name of the database.
+/// How many bytes `$db` takes sequence the name of the database.
 const DB_FIELD_BYTES: usize = 1 + 4 + 4 + 1;
 
 /// Cuts the writes into batches, or says which of them no server would take. In order, a batch is
@@ -84,13 +84,13 @@ impl Room {
         };
         for verb in Verb::ALL {
             let body = head(collection, verb, settings, CommandKind::Write)?.body;
-            let beside = FRAME_BYTES
+            let sequence = FRAME_BYTES
                 + body.as_bytes().len()
                 + verb.identifier().len()
                 + DB_FIELD_BYTES
                 + collection.database.len()
                 + ATTEMPT_FIELDS_BYTES;
-            room.documents_bytes[verb as usize] = limits.message_bytes.saturating_sub(beside);
+            room.documents_bytes[verb as usize] = limits.message_bytes.saturating_sub(sequence);
             room.statement_bytes[verb as usize] = match verb {
                 Verb::Insert => limits.document_bytes,
                 Verb::Update | Verb::Delete => limits.document_bytes + STATEMENT_ALLOWANCE_BYTES,

@@ -18,7 +18,7 @@ use crate::{
         write::{Change, Verb},
     },
     options::WriteModel,
-    sequence::{Beside, Documents, Source},
+    sequence::{DocumentSequenceRef, Documents, Source},
 };
 
 /// Any number of writes, as they will be sent.
@@ -259,7 +259,7 @@ impl<'a> Statements<'a> {
     }
 
     /// The statements of a batch, to be sent as often as need be.
-    pub(crate) fn lend(&self, batch: &Batch) -> Beside<'_> {
+    pub(crate) fn lend(&self, batch: &Batch) -> DocumentSequenceRef<'_> {
         let (run, positions) = (self.run(batch.verb), batch.positions.clone());
         let range = run.start(positions.start)..run.start(positions.end);
         let documents = match (batch.verb, &self.held) {
@@ -268,7 +268,7 @@ impl<'a> Statements<'a> {
             }
             (Verb::Insert | Verb::Update | Verb::Delete, _) => Documents::Whole(&run.bytes[range]),
         };
-        Beside { identifier: batch.verb.identifier(), documents, ahead: None }
+        DocumentSequenceRef { identifier: batch.verb.identifier(), documents, ns_info: None }
     }
 
     /// Which write the `nth` statement of a batch is, as the caller counts them.

@@ -14,7 +14,7 @@ use crate::{
         write::{Change, Verb, append_whole},
     },
     options::{Collation, Hint, UpdateModifications, WriteModel},
-    sequence::{Beside, Documents},
+    sequence::{DocumentSequenceRef, Documents},
 };
 
 /// Where in an operation its collection's place in `nsInfo` is: behind the length of the document, a
@@ -259,10 +259,14 @@ impl Operations {
     }
 
     /// The operations of a batch, to be sent as often as need be.
-    pub(crate) fn lend<'a>(&'a self, batch: &'a Batch) -> Beside<'a> {
+    pub(crate) fn lend<'a>(&'a self, batch: &'a Batch) -> DocumentSequenceRef<'a> {
         let Range { start, end } = batch.indexes;
         let documents = Documents::Whole(&self.bytes[self.start(start)..self.start(end)]);
-        Beside { identifier: bson::raw::cstr!("ops"), documents, ahead: Some(&batch.namespaces) }
+        DocumentSequenceRef {
+            identifier: bson::raw::cstr!("ops"),
+            documents,
+            ns_info: Some(&batch.namespaces),
+        }
     }
 
     /// The `_id` of the document that an insert stores.

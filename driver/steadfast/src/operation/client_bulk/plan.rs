@@ -11,14 +11,14 @@ use super::Operations;
 use crate::{
     error::{Error, Result},
     operation::WriteLimits,
-    sequence::Ahead,
+    sequence::NsInfoSequence,
 };
 
 /// What is kept free, as the specification has it: for the header and the frame of the message, and
 /// for the fields that an attempt adds to the command.
 const OVERHEAD_BYTES: usize = 1000;
 
-/// What an operation may have beside the document that it stores: a filter, options. The server
+/// What an operation may have sequence the document that it stores: a filter, options. The server
 /// allows it that much more than it allows documents.
 const OPERATION_ALLOWANCE_BYTES: usize = 16 * 1024;
 
@@ -30,12 +30,12 @@ pub(crate) struct Batch {
     /// Whether one of them may write several documents.
     pub(crate) has_multi: bool,
     /// The collections that they are about, each once.
-    pub(super) namespaces: Ahead,
+    pub(super) namespaces: NsInfoSequence,
 }
 
 impl Batch {
     fn begin(index: usize) -> Self {
-        let namespaces = Ahead { identifier: cstr!("nsInfo"), documents: Vec::new() };
+        let namespaces = NsInfoSequence { identifier: cstr!("nsInfo"), documents: Vec::new() };
         Self { indexes: index..index, has_multi: false, namespaces }
     }
 

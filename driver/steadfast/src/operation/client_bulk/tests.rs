@@ -41,7 +41,7 @@ fn split(documents: &Documents<'_>) -> Vec<Document> {
 /// What is sent of a batch: operations and collections.
 fn sent(operations: &Operations, batch: &Batch) -> (Vec<Document>, Vec<Document>) {
     let lent = operations.lend(batch);
-    let ahead = lent.ahead.unwrap();
+    let ns_info = lent.ahead.unwrap();
     assert_eq!((lent.identifier.as_str(), ahead.identifier.as_str()), ("ops", "nsInfo"));
     (split(&lent.documents), split(&Documents::Whole(&ahead.documents)))
 }

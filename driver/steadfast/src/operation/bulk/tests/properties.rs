@@ -66,7 +66,7 @@ proptest! {
 
             let mut message = Vec::new();
             let outgoing = crate::connection::Outgoing {
-                beside: Some(lent),
+                sequence: Some(lent),
                 ..crate::connection::Outgoing::new(&command.name, &command.database, &command.body)
             };
             let written = outgoing.write(&mut message, 1, None).unwrap();

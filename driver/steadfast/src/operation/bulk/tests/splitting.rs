@@ -69,7 +69,7 @@ async fn the_frame_of_a_message_is_counted_exactly() {
 
     let mut message = Vec::new();
     let outgoing = crate::connection::Outgoing {
-        beside: Some(statements.lend(&batches[0])),
+        sequence: Some(statements.lend(&batches[0])),
         ..crate::connection::Outgoing::new(&command.name, &command.database, &command.body)
     };
     outgoing.write(&mut message, 1, None).unwrap();
