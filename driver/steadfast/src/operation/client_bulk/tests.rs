@@ -41,9 +41,9 @@ fn split(documents: &Documents<'_>) -> Vec<Document> {
 /// What is sent of a batch: operations and collections.
 fn sent(operations: &Operations, batch: &Batch) -> (Vec<Document>, Vec<Document>) {
     let lent = operations.lend(batch);
-    let ns_info = lent.ahead.unwrap();
-    assert_eq!((lent.identifier.as_str(), ahead.identifier.as_str()), ("ops", "nsInfo"));
-    (split(&lent.documents), split(&Documents::Whole(&ahead.documents)))
+    let ns_info = lent.ns_info.unwrap();
+    assert_eq!((lent.identifier.as_str(), ns_info.identifier.as_str()), ("ops", "nsInfo"));
+    (split(&lent.documents), split(&Documents::Whole(&ns_info.documents)))
 }
 
 #[tokio::test]
