@@ -24,9 +24,9 @@ use zeroize::Zeroizing;
 pub(crate) use self::error::{AuthError, Cause};
 use self::scram::{ClientFirst, Hash, KeyCache, KeyRequest, Keys};
 
-/// Where the commands of a conversation go: a connection that is not in use yet.
+/// Transport of an authentication conversation: a connection that is not in use yet.
 pub(crate) trait Exchange: Send {
-    /// What a command can fail with: the server's refusal or the network, and our own objections.
+    /// Error of a command: an error reply, a network error, or an error of the conversation.
     type Error: From<AuthError> + Send;
 
     /// Runs one command against a database and returns the server's reply.
@@ -268,7 +268,7 @@ fn negotiated(hello_reply: &RawDocument) -> Hash {
     }
 }
 
-/// What goes with the `hello` of a new connection.
+/// Fields that authentication adds to the `hello` of a new connection.
 pub(crate) struct Opening {
     first: First,
     negotiate: Option<String>,

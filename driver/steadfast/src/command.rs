@@ -25,7 +25,7 @@ use crate::{
     topology::{Selected, Server},
 };
 
-/// What to say, to whom, and what is known of the saying.
+/// A command ready to execute: body, target, retry class, session and deadline.
 #[derive(Debug)]
 pub(crate) struct Command {
     /// The command's name, as the first key of its body.
@@ -34,37 +34,37 @@ pub(crate) struct Command {
     pub(crate) database: Arc<str>,
     /// Its fields but for those that are added for each attempt (`$db`, `$readPreference`, …).
     pub(crate) body: RawDocumentBuf,
-    /// The documents that travel sequence the body, unless somebody lends them.
+    /// Documents of the sequence, unless they are borrowed.
     pub(crate) sequence: Option<DocumentSequence>,
-    /// Which servers may run it.
+    /// Servers that can run the command.
     pub(crate) target: Target,
-    /// What repeating it would mean.
+    /// Retry class of the command.
     pub(crate) kind: CommandKind,
     /// False for a write with `w: 0`: the server sends no reply.
     pub(crate) acknowledged: bool,
-    /// What was said for this very call, and not inherited.
+    /// Options that were set for this call, not inherited.
     pub(crate) explicit: Explicit,
     /// The transaction that it was built in. It is never sent outside of it.
     pub(crate) scope: TransactionScope,
     /// The transaction that it aborts, if that is no longer the session's.
     pub(crate) abandoned: Option<Box<AbandonedTransaction>>,
-    /// Whether it may say what it wants to see (`readConcern`), which a session may have a say in.
+    /// `true` if the command accepts `readConcern`, to which a session can add fields.
     pub(crate) takes_read_concern: bool,
     /// The session it runs in; without one it gets its own.
     pub(crate) session: Option<Arc<Session>>,
     /// The server for its first attempt, if one was selected already.
     pub(crate) selected: Option<Selected>,
-    /// How long it may take.
+    /// Time-out (`timeoutMS`).
     pub(crate) time_limit: Option<TimeLimit>,
-    /// By when it must be done, once the clock runs; it may be one of several commands till then.
+    /// Deadline of the call, once it was started. Several commands of a call share it.
     pub(crate) deadline: Option<Deadline>,
-    /// What earlier commands of the same call have spent of its time.
+    /// Time that earlier commands of the same call spent.
     pub(crate) spent: TimeSpent,
-    /// What the server is told of its time.
+    /// Source of `maxTimeMS`.
     pub(crate) max_time: MaxTime,
 }
 
-/// What was said for this very call, which a transaction may not allow.
+/// Options that were set for this call. A transaction rejects some of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Explicit {
     pub(crate) read_concern: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Explicit {
     pub(crate) criteria: bool,
 }
 
-/// Which servers may run a command.
+/// Servers that can run a command.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// One that takes writes.
@@ -206,7 +206,7 @@ fn empty_body() -> RawDocumentBuf {
 #[derive(Debug)]
 pub(crate) struct Reply {
     body: Bytes,
-    /// Who sent it.
+    /// Server that sent the reply.
     pub(crate) server: Arc<Server>,
     /// In load-balanced mode, the connection a cursor must go on with.
     pub(crate) pinned: PinnedConnection,
@@ -214,13 +214,13 @@ pub(crate) struct Reply {
     pub(crate) transaction: Option<i64>,
     /// The session it ran in, which a cursor, or the next command of a batch, goes on with.
     pub(crate) session: Option<Arc<Session>>,
-    /// Whether the driver puts the label of a retryable write on what is wrong with it.
+    /// `true` if the driver adds the label `RetryableWriteError` to errors in the reply.
     pub(crate) labelled_retryable: bool,
     /// The label that the driver puts on it for the sake of its transaction.
     pub(crate) transaction_label: Option<&'static str>,
-    /// How long the call had, and what of it was spent, if it had a time limit.
+    /// Time-out of the call and the time spent, if it has a time-out.
     pub(crate) clock: Option<Clock>,
-    /// What went before, if the reply is an error after all.
+    /// Earlier attempts, for errors in the reply.
     pub(crate) history: Option<Box<History>>,
 }
 

@@ -67,13 +67,13 @@ pub(crate) struct Connection {
     /// The driver's number for it.
     pub(crate) id: u32,
     pub(crate) address: ServerAddress,
-    /// What the server said of itself when the connection was made.
+    /// Reply to the `hello` of the handshake.
     pub(crate) hello: Arc<HelloReply>,
     stream: Stream,
     inbox: BytesMut,
     outbox: Vec<u8>,
     prepared_size: usize,
-    /// How many bytes of documents are to follow what is in the outbox.
+    /// Number of bytes of documents to send after the outbox.
     to_follow: usize,
     is_new: bool,
     state: ConnectionState,
@@ -83,12 +83,12 @@ pub(crate) struct Connection {
     negotiated: CompressorSet,
     /// The largest reply that is read.
     max_reply: usize,
-    /// How long a request and its reply may take, and the option that says so.
+    /// Time limit of a request and its reply, and the name of its option.
     reply_limit: Option<(Duration, &'static str)>,
     interrupt: Arc<Interrupt>,
 }
 
-/// What is under way on a connection.
+/// State of the message exchange on a connection.
 ///
 /// `Idle -> Sending -> Awaiting -> Idle`; a request without a reply goes from `Sending` to `Idle`,
 /// and a stream of replies from `Awaiting` to `Awaiting`. Every failure leads to `Broken`.
@@ -136,27 +136,28 @@ impl Connection {
         }
     }
 
-    /// Whether nothing was asked through it since it was established.
+    /// Returns `true` if no request was sent since the handshake.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Whether it may be used for a new request.
+    /// Returns `true` if the connection can send a new request.
     pub(crate) fn is_clean(&self) -> bool {
         self.state == ConnectionState::Idle && self.inbox.is_empty()
     }
 
-    /// Whether all that is missing is a reply.
+    /// Returns `true` if only a reply is outstanding.
     pub(crate) fn awaits_reply(&self) -> bool {
         matches!(self.state, ConnectionState::Awaiting(_))
     }
 
-    /// Whether the server kept quiet while the connection lay idle.
+    /// Returns `true` if the server sent nothing and did not close the connection while it was
+    /// idle.
     pub(crate) fn is_undisturbed(&self) -> bool {
         self.inbox.is_empty() && !self.stream.is_disturbed()
     }
 
-    /// How events and logs call this connection.
+    /// Returns the connection's identity for events and logs.
     pub(crate) fn info(&self) -> ConnectionInfo {
         ConnectionInfo {
             id: self.id,
@@ -165,9 +166,9 @@ impl Connection {
         }
     }
 
-    /// Writes a request into the send buffer and gives it a number; [`Connection::exchange`] sends
-    /// it. The two are apart so that the event of its start can name the number. Documents sequence it
-    /// may be left out, and have to be given again to be sent.
+    /// Writes a request into the send buffer and assigns its request id; [`Connection::exchange`] sends
+    /// it. They are separate, so that the command started event can contain the id. A large document
+    /// sequence is not buffered: `exchange` needs it again.
     pub(crate) fn prepare(&mut self, outgoing: &Outgoing<'_>) -> Result<i32> {
         let request_id = next_request_id();
         self.outbox.clear();
@@ -176,7 +177,7 @@ impl Connection {
         Ok(request_id)
     }
 
-    /// How long the prepared request is, before compression: what the server's limit is about.
+    /// Size of the prepared request before compression, which the server's limit applies to.
     pub(crate) fn prepared_size(&self) -> usize {
         self.prepared_size
     }

@@ -1,8 +1,8 @@
-//! By when a call must be over, and where its time went.
+//! Deadlines of calls, and the time spent in each phase.
 //!
-//! A call with a time limit (`timeoutMS`) has one deadline for all it does: selecting a server,
-//! waiting for a connection, waiting for the server, backing off, trying again. Other limits of the
-//! same kind (`socketTimeoutMS`, `waitQueueTimeoutMS`, `maxTimeMS`, `wtimeoutMS`) then do not count.
+//! A call with a time-out (`timeoutMS`) has one deadline for server selection, connection
+//! check-out, the reply, backoff and retries. Other limits (`socketTimeoutMS`,
+//! `waitQueueTimeoutMS`, `maxTimeMS`, `wtimeoutMS`) are ignored then.
 
 use std::time::{Duration, Instant};
 
@@ -13,17 +13,17 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// How long a call may take.
+/// Time-out of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeLimit {
     /// Zero is no end: the call keeps trying for as long as trying helps.
     pub(crate) timeout: Duration,
-    /// Whether the call itself says so, and not what it was called on.
+    /// `true` if the call itself sets the time-out, not the object that it is called on.
     pub(crate) own: bool,
 }
 
 impl TimeLimit {
-    /// What the call says, else what it is called on says.
+    /// Returns the time-out of the call, else the inherited one.
     pub(crate) fn of(own: Option<Duration>, inherited: Option<Duration>) -> Option<Self> {
         match own {
             Some(timeout) => Some(Self { timeout, own: true }),
@@ -45,7 +45,7 @@ impl Deadline {
         Self { began: now(), timeout }
     }
 
-    /// How long it had in all.
+    /// Returns the time-out that the deadline was made from.
     pub(crate) fn timeout(self) -> Duration {
         self.timeout
     }
@@ -55,7 +55,7 @@ impl Deadline {
         Self::begin(self.timeout)
     }
 
-    /// When it is over; none if never.
+    /// Returns the time of the deadline, or `None` without a limit.
     pub(crate) fn at(self) -> Option<Instant> {
         // So far ahead that it cannot be told from never.
         (!self.timeout.is_zero()).then(|| self.began.checked_add(self.timeout)).flatten()
@@ -65,7 +65,7 @@ impl Deadline {
         self.at().is_some_and(|at| now() >= at)
     }
 
-    /// What is left of it; none if there is no end.
+    /// Returns the remaining time, or `None` without a limit.
     pub(crate) fn remaining(self) -> Option<Duration> {
         self.at().map(|at| at.saturating_duration_since(now()))
     }
@@ -100,10 +100,10 @@ pub(crate) struct Clock {
     pub(crate) spent: TimeSpent,
 }
 
-/// Whether, and how, a command tells the server how long it may take.
+/// Source of the `maxTimeMS` of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MaxTime {
-    /// What is left before the deadline, if there is one.
+    /// Remaining time before the deadline, if there is one.
     #[default]
     Remaining,
     /// This long, or less if less is left: how long a tailing cursor waits for documents.
@@ -113,8 +113,8 @@ pub(crate) enum MaxTime {
 }
 
 impl MaxTime {
-    /// What to send, in milliseconds, to a server that is this far away. The error means that there
-    /// is no time left for the way there and back.
+    /// Returns `maxTimeMS` for a server with this round-trip time. The error means that the
+    /// remaining time is shorter than a round trip.
     pub(crate) fn millis(
         self,
         deadline: Option<Deadline>,
@@ -139,7 +139,7 @@ impl MaxTime {
     }
 }
 
-/// What is left would not be enough for a message to the server and back.
+/// Error: the remaining time is shorter than a round trip to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoTimeLeft;
 

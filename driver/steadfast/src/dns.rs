@@ -13,11 +13,11 @@ use tokio::time;
 use self::system::SystemRecords;
 use crate::error::ErrorKind;
 
-/// How long all questions about a name may take together.
+/// Time limit for all DNS queries about a name.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Where records come from. A name that does not exist, or has no such records, is answered with
-/// none; an error means that there is no answer.
+/// Source of DNS records. A name that does not exist or has no such records gives an empty list; an
+/// error means that the query failed.
 pub(crate) trait Records: fmt::Debug + Send + Sync {
     /// The SRV records of a name.
     fn srv<'a>(&'a self, name: &'a str) -> Answer<'a, SrvRecord>;
@@ -79,7 +79,7 @@ impl Resolver {
     }
 }
 
-/// Why DNS gave no answer.
+/// Error of a DNS query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DnsError {
     /// It took too long.
@@ -87,7 +87,7 @@ pub(crate) enum DnsError {
     Timeout {
         /// The name asked for.
         name: String,
-        /// How long was waited.
+        /// Time waited.
         waited: Duration,
     },
     /// No server could be asked, or none would answer.
@@ -95,7 +95,7 @@ pub(crate) enum DnsError {
     Lookup {
         /// The name asked for.
         name: String,
-        /// What went wrong.
+        /// Description of the problem.
         problem: String,
     },
     /// It is not known whom to ask.

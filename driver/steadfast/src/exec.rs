@@ -1,8 +1,7 @@
-//! How a command is carried out: the one path from a [`Command`] to its [`Reply`].
+//! Execution of commands: the path from a [`Command`] to its [`Reply`].
 //!
-//! This is the room where commands are retried; nothing else in the code base does that. Whether a
-//! command is tried again, and which error a caller gets in the end, is for
-//! [`steadfast_core::retry`] to say; [`execution`] is the loop that acts on it.
+//! Only this module retries commands. [`steadfast_core::retry`] decides on retries and on the error
+//! that is raised; [`execution`] is the loop that follows it.
 
 mod abort;
 mod activity;
@@ -72,10 +71,10 @@ struct Inner {
     options: ClientOptions,
     activity: Activity,
     sessions: Arc<Sessions>,
-    /// What retries after overload errors are paid from.
+    /// Token bucket of retries after overload errors.
     retry_budget: Arc<RetryBudget>,
     counters: Counters,
-    /// By how much of its length a wait is really waited.
+    /// Random factor of backoff.
     jitter: fn() -> f64,
 }
 
@@ -97,7 +96,7 @@ impl Executor {
         Self { inner: Arc::new(inner) }
     }
 
-    /// What is in progress.
+    /// Returns the counter of operations in progress.
     pub(crate) fn activity(&self) -> &Activity {
         &self.inner.activity
     }
@@ -106,7 +105,8 @@ impl Executor {
         &self.inner.topology
     }
 
-    /// Whether reads and writes may be tried again.
+    /// Returns the options `retryReads` and `retryWrites` with the limit of retries after overload
+    /// errors.
     pub(crate) fn retry_settings(&self) -> RetrySettings {
         let options = &self.inner.options;
         RetrySettings {
@@ -118,7 +118,7 @@ impl Executor {
         }
     }
 
-    /// What retries after overload errors are paid from.
+    /// Returns the token bucket of retries after overload errors.
     pub(crate) fn retry_budget(&self) -> &Arc<RetryBudget> {
         &self.inner.retry_budget
     }
@@ -136,12 +136,12 @@ impl Executor {
         &self.inner.sessions
     }
 
-    /// How long the deployment remembers an unused session, as far as that is known.
+    /// Returns `logicalSessionTimeoutMinutes` of the deployment, if it is known.
     pub(crate) fn session_lifetime(&self) -> Option<Duration> {
         self.topology().view().description.logical_session_timeout
     }
 
-    /// Whether both are clones of one executor.
+    /// Returns `true` if both are clones of one executor.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -169,7 +169,7 @@ impl Executor {
         OwnedActive::begin(self)
     }
 
-    /// Whether anyone hears of commands.
+    /// Returns `true` if a handler or log subscriber receives command events.
     pub(crate) fn watches_commands(&self) -> bool {
         self.inner.options.command_event_handler.is_some() || trace::logs_commands()
     }
@@ -275,7 +275,7 @@ impl Target {
         }
     }
 
-    /// What the chosen server is to be told of the read preference.
+    /// Returns the `$readPreference` to send to the selected server.
     fn read_preference(
         &self,
         topology: &TopologyDescription,

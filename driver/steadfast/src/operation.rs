@@ -32,7 +32,7 @@ use crate::{
     topology::Selected,
 };
 
-/// How much one command may hold.
+/// Limits of the size of a write command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteLimits {
     /// The largest document.
@@ -44,7 +44,7 @@ pub(crate) struct WriteLimits {
 }
 
 impl WriteLimits {
-    /// What the server that was chosen says.
+    /// Returns the limits of the selected server.
     pub(crate) fn of(selected: &Selected) -> Self {
         let server = selected.description();
         let limit = |value: Option<i32>, default: usize| {
@@ -108,7 +108,7 @@ fn labels(body: &RawDocument) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 pub(crate) mod fixture {
-    //! What the tests of operations share.
+    //! Helpers of the tests of operations.
 
     use std::sync::Arc;
 

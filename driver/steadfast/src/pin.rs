@@ -1,4 +1,4 @@
-//! Where a cursor or a transaction lives: one server, and behind a load balancer one connection.
+//! Pins of cursors and transactions: to one server and, behind a load balancer, to one connection.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,31 +8,29 @@ use crate::{
     topology::Server,
 };
 
-/// The server that has a cursor or a transaction, and the connection that leads to it if no other
-/// does.
+/// Server of a cursor or transaction and, behind a load balancer, its connection.
 #[derive(Clone, Debug)]
 pub(crate) struct PinnedServer {
     pub(crate) server: Arc<Server>,
     pub(crate) connection: PinnedConnection,
 }
 
-/// The one connection through which a cursor or a transaction can be reached, where there is only
-/// one.
+/// Connection of a cursor or transaction behind a load balancer. Empty for other deployments.
 ///
-/// Whoever sends a command through it takes it out, and puts it back unless it broke. When the
-/// last one lets go of it, the connection is dropped and so returns to its pool.
+/// A command takes the connection and puts it back unless it broke. The connection returns to its
+/// pool when the last pin is dropped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PinnedConnection(Option<Arc<SharedConnection>>);
 
 #[derive(Debug)]
 struct SharedConnection {
     connection: Mutex<Option<PooledConnection>>,
-    /// Whether it is a transaction's, whose cursors share it.
+    /// `true` if a transaction pinned the connection. The transaction's cursors share it.
     of_transaction: bool,
 }
 
 impl PinnedConnection {
-    /// The connection of a cursor. Any will do if there is none.
+    /// Pins a cursor to its connection. Without one, the cursor is not pinned.
     pub(crate) fn new(connection: Option<PooledConnection>) -> Self {
         Self(connection.map(|mut connection| {
             connection.pin(PinnedBy::Cursor);
@@ -43,19 +41,19 @@ impl PinnedConnection {
         }))
     }
 
-    /// A shared for the connection of a transaction, which is in use.
+    /// Pins a transaction to a connection, which is in use.
     pub(crate) fn of_transaction() -> Self {
         let shared = SharedConnection { connection: Mutex::default(), of_transaction: true };
         Self(Some(Arc::new(shared)))
     }
 
-    /// Takes the connection out, which may be gone; none if any will do.
+    /// Takes the connection. Returns `None` if nothing is pinned, and an error if it is gone.
     pub(crate) fn take(&self) -> Option<Result<PooledConnection>> {
         let connection = self.0.as_ref()?.lock().take();
         Some(connection.ok_or_else(gone))
     }
 
-    /// Puts the connection back for the next command; if any will do, it returns to its pool.
+    /// Puts the connection back for the next command. Without a pin, it returns to its pool.
     pub(crate) fn put_back(&self, mut connection: PooledConnection) {
         if let Some(shared) = &self.0 {
             if shared.of_transaction {
@@ -65,8 +63,8 @@ impl PinnedConnection {
         }
     }
 
-    /// After a command that succeeded: the shared of the connection for the cursor that it left
-    /// `open`, and for the transaction, if the connection must be kept for one of them.
+    /// Returns the pin for the cursor that a successful command left `open`. The connection stays pinned
+    /// if the cursor or the transaction needs it.
     pub(crate) fn keep(&self, connection: PooledConnection, open: bool) -> Self {
         match &self.0 {
             Some(shared) if shared.of_transaction => {
@@ -78,17 +76,17 @@ impl PinnedConnection {
         }
     }
 
-    /// Whether only one connection will do, and it is gone.
+    /// Returns `true` if the pinned connection of a cursor is gone.
     pub(crate) fn is_broken(&self) -> bool {
         self.0.as_ref().is_some_and(|shared| !shared.of_transaction && shared.lock().is_none())
     }
 
-    /// Whether it is the connection of a transaction.
+    /// Returns `true` if the connection is pinned by a transaction.
     pub(crate) fn is_of_transaction(&self) -> bool {
         self.0.as_ref().is_some_and(|shared| shared.of_transaction)
     }
 
-    /// Whether only one connection will do.
+    /// Returns `true` if a connection is pinned.
     pub(crate) fn is_pinned(&self) -> bool {
         self.0.is_some()
     }

@@ -36,15 +36,15 @@ use crate::{
     event::{Outbox, lock},
 };
 
-/// How often a pool looks after itself when nothing else makes it.
+/// Interval of maintenance.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
-/// How often it does so at most for the sake of connections that may not lie idle for long.
+/// Minimum interval of maintenance, for pools with a short `maxIdleTimeMS`.
 const MIN_MAINTENANCE_INTERVAL: Duration = Duration::from_millis(100);
 
 type Answer = std::result::Result<PooledConnection, CheckOutError<Error>>;
 type Effect = core::PoolEffect<Box<Connection>, Error>;
 
-/// What a pool tells of its server: the topology, which the pool does not know.
+/// Observer of a pool: the topology, which the pool does not depend on.
 pub(crate) trait PoolObserver: Send + Sync {
     /// Returns `true` if the topology was closed, or nobody needs it any more.
     fn is_closed(&self) -> bool;
@@ -89,7 +89,7 @@ struct State {
     waiters: BTreeMap<WaiterId, oneshot::Sender<Answer>>,
     establishing: BTreeMap<ConnectionId, AbortHandle>,
     interrupts: BTreeMap<ConnectionId, Arc<Interrupt>>,
-    /// How many connections could not be established, ever.
+    /// Number of connections that could not be established.
     failures: u64,
 }
 
@@ -267,7 +267,7 @@ impl Pool {
         }
     }
 
-    /// How many connections there are, and of what kind.
+    /// Returns the number of connections in each state.
     pub(crate) fn counts(&self) -> core::PoolCounts {
         lock(&self.state).pool.counts()
     }
@@ -381,7 +381,7 @@ impl Pool {
     }
 }
 
-/// What is left to be done once all locks are free.
+/// Effects to perform after all locks are released.
 #[derive(Default)]
 #[must_use = "somebody may be waiting"]
 pub(crate) struct DeferredEffects {

@@ -1,5 +1,5 @@
-//! The documents that travel sequence a command's body: the documents of an insert, the statements of
-//! an update or a delete, the operations of a bulk write and the collections that they are about.
+//! Document sequences of OP_MSG (section kind 1): the documents of an insert, the statements of an update or
+//! a delete, the operations of a bulk write and their namespaces.
 
 use std::{fmt, ops::Range};
 
@@ -7,28 +7,28 @@ use bson::{RawDocument, raw::CStr};
 
 use crate::error::{Error, Result};
 
-/// Documents that a command owns.
+/// Document sequence that a command owns.
 #[derive(Debug)]
 pub(crate) struct DocumentSequence {
-    /// The field whose array they are: `documents`, `updates`, `deletes`.
+    /// Field of the command: `documents`, `updates`, `deletes`.
     pub(crate) identifier: &'static CStr,
-    /// The documents, one after the other.
+    /// Encoded documents, one after the other.
     pub(crate) documents: Vec<u8>,
-    /// Those that go in front of them.
+    /// Sequence `nsInfo` before this one.
     pub(crate) ns_info: Option<NsInfoSequence>,
 }
 
-/// Documents of another field, few and small, that are copied into the message in front of the others.
+/// The sequence `nsInfo` of a client bulk write: small, and copied into the message before the operations.
 #[derive(Clone, Debug)]
 pub(crate) struct NsInfoSequence {
-    /// The field whose array they are: `nsInfo`.
+    /// Field of the command: `nsInfo`.
     pub(crate) identifier: &'static CStr,
-    /// The documents, one after the other.
+    /// Encoded documents, one after the other.
     pub(crate) documents: Vec<u8>,
 }
 
 impl DocumentSequence {
-    /// The same, lent.
+    /// Borrows the sequence.
     pub(crate) fn as_sequence_ref(&self) -> DocumentSequenceRef<'_> {
         let Self { identifier, documents, ns_info } = self;
         DocumentSequenceRef {
@@ -39,34 +39,34 @@ impl DocumentSequence {
     }
 }
 
-/// Documents that somebody lends for as long as the command is under way, its retries included.
+/// Document sequence borrowed for the duration of a command, including its retries.
 #[derive(Clone, Debug)]
 pub(crate) struct DocumentSequenceRef<'a> {
-    /// The field whose array they are.
+    /// Field of the command.
     pub(crate) identifier: &'static CStr,
     pub(crate) documents: Documents<'a>,
-    /// Those that go in front of them.
+    /// Sequence `nsInfo` before this one.
     pub(crate) ns_info: Option<&'a NsInfoSequence>,
 }
 
-/// Where documents are, and how many bytes.
+/// Documents of a sequence, and their size.
 #[derive(Clone)]
 pub(crate) enum Documents<'a> {
-    /// One after the other in memory, as they are sent.
+    /// Contiguous, as they are sent.
     Whole(&'a [u8]),
-    /// Anywhere: they are written one after the other while they are sent.
+    /// Written one after the other while they are sent.
     Scattered { source: &'a dyn Source, positions: Range<usize>, bytes: usize },
 }
 
-/// Somebody who can write documents as they are to be sent, and the same each time.
+/// Writer of scattered documents. Every attempt writes the same bytes.
 pub(crate) trait Source: Sync {
-    /// Appends the documents at `positions` until `out` is `enough` bytes long, and takes their
-    /// positions away.
+    /// Appends the documents at `positions` until `out` has `enough` bytes, and removes their
+    /// positions.
     fn append(&self, positions: &mut Range<usize>, out: &mut Vec<u8>, enough: usize) -> Result<()>;
 }
 
 impl Documents<'_> {
-    /// How many bytes they are.
+    /// Size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Whole(documents) => documents.len(),
@@ -74,7 +74,7 @@ impl Documents<'_> {
         }
     }
 
-    /// Whether it is one document, found without walking over all of them.
+    /// Returns `true` for a single document, without walking over all documents.
     pub(crate) fn is_single(&self) -> bool {
         match self {
             Self::Whole(documents) => documents.first_chunk().is_some_and(|length| {
@@ -84,7 +84,7 @@ impl Documents<'_> {
         }
     }
 
-    /// The documents one after the other, copied.
+    /// Copies the documents, one after the other.
     pub(crate) fn to_vec(&self) -> Result<Vec<u8>> {
         match self {
             Self::Whole(documents) => Ok(documents.to_vec()),
@@ -96,7 +96,7 @@ impl Documents<'_> {
         }
     }
 
-    /// Shows each document.
+    /// Calls `show` with each document.
     pub(crate) fn for_each(&self, mut show: impl FnMut(&RawDocument)) -> Result<()> {
         match self {
             Self::Whole(documents) => split(documents, &mut show),
@@ -113,7 +113,7 @@ impl Documents<'_> {
     }
 }
 
-/// Shows each of the documents that lie one after the other.
+/// Calls `show` with each of the contiguous documents.
 fn split(mut documents: &[u8], show: &mut impl FnMut(&RawDocument)) -> Result<()> {
     while !documents.is_empty() {
         let length = documents.first_chunk().map(|length| i32::from_le_bytes(*length));

@@ -45,7 +45,7 @@ pub(crate) struct Sessions {
 #[derive(Debug, Default)]
 struct AtRest {
     pool: SessionPool,
-    /// How long servers remember an unused session.
+    /// `logicalSessionTimeoutMinutes` of the deployment.
     lifetime: Option<Duration>,
 }
 
@@ -101,14 +101,14 @@ impl Sessions {
     }
 }
 
-/// What a session is for.
+/// Purpose of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One operation.
     Implicit,
     /// The application's operations, which see each other's effects if that is asked for.
     Explicit {
-        /// Whether reads see what was written before.
+        /// `true` for causal consistency.
         causal: bool,
     },
     /// The application's reads, which all see one moment.
@@ -129,16 +129,16 @@ pub(crate) struct Session {
 struct State {
     /// Always there until the session is dropped.
     server: Option<ServerSession>,
-    /// How many commands were sent of which nothing has been heard: at the end, those whose futures
-    /// were dropped. It may be more than one before, as a cursor is killed in the background.
+    /// Number of sent commands without a reply. At the end of the session, they are those of
+    /// dropped futures. It can exceed one before, because `killCursors` runs in the background.
     under_way: u32,
     cluster_time: Option<ClusterTime>,
     operation_time: Option<Timestamp>,
     snapshot_time: Option<Timestamp>,
     transaction: Transaction,
-    /// By when the transaction, and all that is part of it, must be done.
+    /// Deadline of the transaction and of all its operations.
     transaction_deadline: Option<Deadline>,
-    /// Where the transaction is bound to.
+    /// Pin of the transaction.
     pin: Option<PinnedServer>,
     /// Ends when the background abort of the transaction has ended.
     pending_abort: Option<watch::Receiver<()>>,
@@ -243,7 +243,7 @@ impl Session {
         }
     }
 
-    /// What the session asks of a read beyond the operation's own read concern.
+    /// Returns the read concern fields that the session adds to a read.
     pub(crate) fn read_point(&self) -> Option<ReadPoint> {
         let state = lock(&self.state);
         match self.kind {
@@ -254,7 +254,7 @@ impl Session {
     }
 }
 
-/// Where in time a session's read is to be.
+/// Point in time of a session's reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ReadPoint {
     /// Not before this time.

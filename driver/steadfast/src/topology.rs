@@ -50,7 +50,7 @@ use crate::{
 
 /// All that a topology is made of.
 pub(crate) struct Parts {
-    /// By which its events are told from those of others.
+    /// Id of the topology in its events.
     pub(crate) id: ObjectId,
     pub(crate) settings: TopologySettings,
     pub(crate) selection: selection::SelectionSettings,
@@ -83,7 +83,7 @@ struct State {
     servers: BTreeMap<ServerAddress, Arc<Server>>,
 }
 
-/// What operations choose by: a description, and the servers it speaks of.
+/// Snapshot for server selection: a description, and the servers in it.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) description: Arc<TopologyDescription>,
@@ -112,7 +112,7 @@ impl Topology {
         this
     }
 
-    /// By which its events are told from those of others.
+    /// Returns the id of the topology in its events.
     pub(crate) fn id(&self) -> ObjectId {
         self.id
     }
@@ -122,7 +122,7 @@ impl Topology {
         &self.establisher
     }
 
-    /// What is known now.
+    /// Returns the current view.
     pub(crate) fn view(&self) -> Arc<View> {
         Arc::clone(&self.view.borrow())
     }
@@ -132,7 +132,7 @@ impl Topology {
         self.view().servers.values().cloned().collect()
     }
 
-    /// Whether it was closed.
+    /// Returns `true` if the topology was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -289,7 +289,7 @@ impl WeakTopology {
 }
 
 impl PoolObserver for WeakTopology {
-    /// Whether it was closed, or nobody needs it any more.
+    /// Returns `true` if the topology was closed or dropped.
     fn is_closed(&self) -> bool {
         self.0.upgrade().is_none_or(|topology| topology.is_closed())
     }
@@ -376,7 +376,7 @@ impl fmt::Debug for WeakTopology {
     }
 }
 
-/// What an error means to the topology.
+/// Classifies an error for the topology.
 fn error_cause(error: &Error) -> ApplicationErrorKind {
     match &*error.kind {
         ErrorKind::Io(_) if error.is_network_timeout() => ApplicationErrorKind::NetworkTimeout,

@@ -1,4 +1,4 @@
-//! Why an authentication did not succeed. Nothing here ever holds a secret.
+//! Errors of authentication. They contain no secrets.
 
 use steadfast_core::credential::{AuthMechanism, InvalidCredential};
 
@@ -14,7 +14,7 @@ pub(crate) struct AuthError {
     cause: Cause,
 }
 
-/// What went wrong in an authentication.
+/// Cause of an authentication error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Cause {
     /// The credential lacks something, or holds something that the mechanism does not take.
@@ -75,7 +75,7 @@ impl AuthError {
         Self { mechanism, cause: cause.into() }
     }
 
-    /// Why.
+    /// Returns the cause.
     #[cfg(test)]
     pub(crate) fn cause(&self) -> &Cause {
         &self.cause

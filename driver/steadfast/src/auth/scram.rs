@@ -156,7 +156,7 @@ impl Answered {
         self.check(server_final).map_err(|cause| AuthError::new(self.hash.mechanism(), cause))
     }
 
-    /// What the right server will say.
+    /// Server signature that a server with the right credential sends.
     #[cfg(test)]
     pub(crate) fn server_signature(&self) -> &[u8] {
         &self.server_signature

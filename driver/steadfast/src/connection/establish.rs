@@ -27,7 +27,7 @@ use crate::{
     tls::TlsConnector,
 };
 
-/// How connections of one client are made.
+/// Establishes connections of one client.
 #[derive(Debug)]
 pub(crate) struct Establisher {
     pub(crate) runtime: tokio::runtime::Handle,
@@ -35,7 +35,7 @@ pub(crate) struct Establisher {
     pub(crate) authenticator: Option<Authenticator>,
     pub(crate) server_api: Option<ServerApi>,
     pub(crate) load_balanced: bool,
-    /// What the client says of itself.
+    /// Client metadata of the handshake.
     pub(crate) metadata: Metadata,
     pub(crate) compressors: Vec<Compressor>,
     pub(crate) connect_timeout: Option<Duration>,
@@ -45,7 +45,7 @@ pub(crate) struct Establisher {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Why a connection could not be made, and how far it had come.
+/// Error of connection establishment, with the step that failed.
 #[derive(Clone, Debug)]
 pub(crate) struct EstablishError {
     pub(crate) error: Error,
@@ -143,8 +143,8 @@ impl Establisher {
         }
     }
 
-    /// Whether the first message may already be in the modern form: a server that knows the stable
-    /// API, or stands behind a load balancer, is new enough.
+    /// Returns `true` if the first message can be an OP_MSG: servers with the stable API or behind
+    /// a load balancer support it.
     pub(crate) fn speaks_modern_hello(&self) -> bool {
         self.server_api.is_some() || self.load_balanced
     }

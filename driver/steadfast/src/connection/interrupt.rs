@@ -31,9 +31,9 @@ impl Interrupt {
         }
     }
 
-    /// What `work` comes to, or the error as soon as this trips.
+    /// Returns the output of `work`, or the error as soon as the interrupt trips.
     ///
-    /// Only work that must wait looks for a trip: most of it is done at once.
+    /// Only work that is pending checks for a trip; most work completes at once.
     pub(super) async fn or<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
         let mut waited = false;

@@ -1,8 +1,8 @@
-//! What the client tells every server of itself: application, driver, operating system, platform
-//! and where it runs.
+//! Client metadata of the handshake: application, driver, operating system, platform and
+//! environment.
 //!
-//! Servers write it to their logs and keep it for each connection, and take 512 bytes at most. What
-//! does not fit is left out in the order that the handshake specification gives.
+//! Servers write it to their logs and keep it for each connection. They accept 512 bytes. Fields
+//! are omitted in the order of the handshake specification until it fits.
 
 mod environment;
 mod os;
@@ -33,20 +33,20 @@ const NAME: &str = "steadfast";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PLATFORM: &str = "Rust, tokio";
 
-/// Whether this process is a function in somebody's cloud, frozen between calls: servers are then
-/// polled, for a stream of their changes would break off unseen.
+/// Returns `true` in a function-as-a-service environment. Such processes are suspended between
+/// calls, so monitors poll instead of streaming.
 pub(crate) fn runs_as_a_function() -> bool {
     Function::detect(&environment::variable).is_some()
 }
 
-/// What the client tells of itself, and goes on to tell as libraries on top of it add to it.
+/// Client metadata. Libraries on top of the driver can append to it.
 #[derive(Debug)]
 pub(crate) struct Metadata {
     facts: Facts,
     told: RwLock<Told>,
 }
 
-/// What does not change while the client lives.
+/// Metadata that does not change during the life of the client.
 #[derive(Debug)]
 struct Facts {
     app_name: Option<String>,
@@ -132,7 +132,7 @@ impl Wrapper {
     }
 }
 
-/// How much is told; each leaves out more than the one before.
+/// Level of detail. Each level omits more than the one before.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Detail {
     Everything,

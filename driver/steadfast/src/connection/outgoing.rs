@@ -23,19 +23,19 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) database: &'a str,
     /// Its fields.
     pub(crate) body: &'a RawDocument,
-    /// The documents sequence the body.
+    /// Document sequence next to the body.
     pub(crate) sequence: Option<DocumentSequenceRef<'a>>,
-    /// What to tell the server of the read preference.
+    /// Value of `$readPreference`.
     pub(crate) read_preference: Option<&'a ReadPreference>,
     /// The session it runs in.
     pub(crate) lsid: Option<&'a RawDocument>,
     /// The number that, with the session, names the write.
     pub(crate) txn_number: Option<i64>,
-    /// How many milliseconds the server may take.
+    /// Value of `maxTimeMS`.
     pub(crate) max_time: Option<i64>,
-    /// Whether that number is a transaction's, which the command is part of.
+    /// `true` if `txnNumber` is that of a transaction.
     pub(crate) in_transaction: bool,
-    /// Whether it is the first of the transaction.
+    /// `true` for the first command of the transaction (`startTransaction`).
     pub(crate) starts_transaction: bool,
     /// The deployment's own time, to be passed on.
     pub(crate) cluster_time: Option<&'a RawDocument>,
@@ -43,7 +43,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) server_api: Option<&'a ServerApi>,
     /// False if the server is not to reply.
     pub(crate) acknowledged: bool,
-    /// Whether the server may go on replying of its own accord.
+    /// Allows the server to stream replies (`exhaustAllowed`).
     pub(crate) exhaust_allowed: bool,
 }
 
@@ -132,8 +132,8 @@ impl<'a> Outgoing<'a> {
         Ok(Written { length, to_follow })
     }
 
-    /// Returns the command as events show it: with what is added for the attempt, and with the
-    /// documents sequence it in the field whose array they are.
+    /// Returns the command for events: with the fields of the attempt, and with the document sequence
+    /// as the array of its field.
     pub(crate) fn to_document(&self) -> Document {
         let mut document = Document::try_from(self.body).unwrap_or_default();
         if let Some(sequence) = &self.sequence {
@@ -289,12 +289,12 @@ fn array(documents: &Documents<'_>) -> Vec<Bson> {
     array
 }
 
-/// What was written of a message.
+/// Result of writing a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
-    /// How long the message is, before compression and with what is to follow.
+    /// Length of the message before compression, including the documents to follow.
     pub(crate) length: usize,
-    /// How many bytes of documents are to follow.
+    /// Number of bytes of documents to follow.
     pub(crate) to_follow: usize,
 }
 

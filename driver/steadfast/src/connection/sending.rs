@@ -9,7 +9,7 @@ use crate::{
     sequence::Documents,
 };
 
-/// How much of scattered documents is written at a time.
+/// Number of bytes of scattered documents to write at a time.
 const PIECE_BYTES: usize = 128 * 1024;
 
 /// Sends `outbox`, which serves for the pieces of scattered documents afterwards.

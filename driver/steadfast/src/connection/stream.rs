@@ -54,9 +54,9 @@ impl Stream {
         }
     }
 
-    /// Whether the other side has hung up, or sent what nobody asked for, while nothing was in
-    /// flight. Asks the runtime what it already knows, so it costs no system call on a quiet
-    /// stream. Under TLS nothing can be told: the protocol itself may have sent something.
+    /// Returns `true` if the server closed the idle connection or sent unexpected bytes. It asks
+    /// the runtime for readiness, so it costs no system call on a quiet stream. With TLS it returns
+    /// `false`: the protocol itself may have sent bytes.
     pub(crate) fn is_disturbed(&self) -> bool {
         let mut byte = [0];
         let read = match self {

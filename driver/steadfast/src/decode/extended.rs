@@ -15,7 +15,7 @@ use super::{
     value::{Mode, RAW_ARRAY, RAW_DOCUMENT, Value, text},
 };
 
-/// How a value is to be put.
+/// Form in which serde gets a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// As extended JSON has it: with numbers and bytes as text.
@@ -317,7 +317,7 @@ impl<'de> Deserializer<'de> for Piece<'de> {
 }
 
 impl<'de> Piece<'de> {
-    /// What is in a piece that is a map itself.
+    /// Returns the entries of a piece that is itself a map.
     fn entries(self) -> Result<Entries<'de>, Fault> {
         Ok(match self {
             Self::Milliseconds(number) => {

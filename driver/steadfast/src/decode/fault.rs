@@ -1,5 +1,5 @@
-//! Why a document cannot be read: an error of bson, in a box, because it is passed through every call and hardly ever
-//! there.
+//! Errors of deserialization. An error of `bson` is boxed, because every call returns a result and
+//! errors are rare.
 
 use std::fmt;
 

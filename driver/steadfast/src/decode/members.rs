@@ -1,4 +1,4 @@
-//! What is in a document or an array, given to serde one after another.
+//! Elements of a document or array, passed to serde one after another.
 
 use bson::RawDocument;
 use serde::de::{

@@ -11,7 +11,7 @@ use bson::{
 };
 use serde::Deserialize;
 
-/// What came out, in a form that can be compared whatever it is.
+/// Returns the output in a form that can be compared for every type.
 fn outcome<T: Debug, E>(result: Result<T, E>) -> Option<String> {
     result.ok().map(|value| format!("{value:?}"))
 }

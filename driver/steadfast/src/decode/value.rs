@@ -40,7 +40,7 @@ pub(super) struct Value<'de> {
     pub(super) mode: Mode,
 }
 
-/// What bson's wrappers `HumanReadable` and `Utf8Lossy` ask for, of all that is in them.
+/// Modes that bson's wrappers `HumanReadable` and `Utf8Lossy` request for the values in them.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Mode {
     pub(super) human_readable: bool,
@@ -86,7 +86,7 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// What has no counterpart in serde is a map in the form of extended JSON.
+    /// Visits a value without counterpart in serde as a map in the form of extended JSON.
     #[inline(never)]
     fn visit_extended<V: Visitor<'de>>(self, visitor: V, form: Form) -> Result<V::Value, Fault> {
         let form = match self.element_type {
@@ -120,8 +120,8 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Whether this is the visitor of `bson::Bson` and `bson::Document`, which takes an object id as its bytes no less than
-/// as text. It has no other sign than its name. Should that ever be another, it gets text, which it takes as well.
+/// Returns `true` for the visitor of `bson::Bson` and `bson::Document`, which accepts an object id
+/// as bytes as well as text. It is recognized by its name. If that name changes, it gets text.
 #[inline]
 fn takes_ids_as_bytes<V>() -> bool {
     std::any::type_name::<V>() == "bson::de::serde::BsonVisitor"

@@ -9,7 +9,8 @@ use super::Executor;
 /// The top bit: no more is begun.
 const CLOSING: usize = 1 << (usize::BITS - 1);
 
-/// What is under way. One number, so that beginning and closing cannot pass each other by.
+/// Counter of operations in progress. It is one number, so that the start of an operation and
+/// shutdown cannot miss each other.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     state: AtomicUsize,

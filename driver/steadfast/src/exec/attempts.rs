@@ -1,4 +1,4 @@
-//! What is remembered of the attempts of a command that failed, and what a caller gets in the end.
+//! Failed attempts of a command, and the error that is raised.
 
 use std::time::{Duration, Instant};
 
@@ -44,10 +44,10 @@ enum Ending {
 /// An attempt under way.
 pub(super) struct Current<'a> {
     pub(super) began: Instant,
-    /// How long was waited before it.
+    /// Backoff before the attempt.
     pub(super) backoff: Duration,
     pub(super) server: &'a Server,
-    /// What binds it to that server.
+    /// Pin of the attempt to its server.
     pub(super) pin: Option<PinnedServer>,
     pub(super) connection: Option<u32>,
     pub(super) request_id: Option<i32>,
@@ -95,7 +95,7 @@ impl Attempts {
         }
     }
 
-    /// Why the latest attempt failed, in words.
+    /// Returns the text of the latest attempt's error.
     pub(super) fn latest(&self) -> String {
         match self.latest.as_ref().or(self.raised.as_ref().map(|(_, ending)| ending)) {
             Some(Ending::Error(error)) => error.to_string(),
@@ -159,7 +159,7 @@ fn reworded(mut error: Error, message: Option<&'static str>) -> Error {
     error
 }
 
-/// What an error tells the retry machine.
+/// Converts an error into the facts that decide on a retry.
 pub(super) fn failure(error: &Error, phase: AttemptPhase) -> AttemptFailure<'_> {
     let cause = match &*error.kind {
         ErrorKind::Io(_) => network_cause(error.network_failure(), phase),
@@ -185,7 +185,7 @@ fn network_cause(failure: Option<NetworkFailure>, phase: AttemptPhase) -> Failur
     }
 }
 
-/// What the server would have a wait begin with.
+/// Returns `baseBackoffMS` of an error reply.
 fn base_backoff(reply: &RawDocument) -> Option<Duration> {
     let millis = match reply.get("baseBackoffMS").ok().flatten()? {
         RawBsonRef::Int32(millis) => u64::try_from(millis).ok()?,
@@ -198,11 +198,11 @@ fn base_backoff(reply: &RawDocument) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-/// What a reply that succeeded as a whole tells of writes that failed: the codes of the statements,
-/// and the code of the write concern.
+/// Write errors and write concern error of a reply with `ok: 1`: the codes of the statements, and
+/// the code of the write concern.
 pub(super) struct WriteFailureSummary {
     codes: Vec<i32>,
-    /// How many statements failed; the codes of some may not be known yet.
+    /// Number of failed statements. The codes of some may not be known yet.
     errors: usize,
     any_applied: bool,
     write_concern: Option<i32>,
@@ -245,7 +245,7 @@ impl WriteFailureSummary {
         Some(Self { codes, errors, any_applied, write_concern, labels })
     }
 
-    /// What it tells the retry machine.
+    /// Converts the summary into the facts that decide on a retry.
     pub(super) fn failure(&self) -> AttemptFailure<'_> {
         let cause = match self.write_concern {
             Some(code) if self.errors == 0 => FailureCause::WriteConcern { code },

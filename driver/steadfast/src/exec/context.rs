@@ -1,4 +1,4 @@
-//! What a command says of its session and of the deployment's time, and what a reply says of them.
+//! Session and cluster time fields of commands and replies.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
 /// The first wire version (of servers 5.0) with snapshot reads outside of transactions.
 const SNAPSHOT_READS: i32 = 13;
 
-/// What an attempt adds to its command on behalf of the session.
+/// Fields that an attempt adds to its command because of the session.
 #[derive(Default)]
 pub(super) struct Context {
     pub(super) lsid: Option<Arc<RawDocumentBuf>>,
@@ -28,7 +28,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// What to add to a command that goes through this connection.
+    /// Returns the fields for a command that is sent through this connection.
     pub(super) fn of(
         executor: &Executor,
         command: &Command,
@@ -93,9 +93,9 @@ fn read_concern(
     }
 }
 
-/// Whether a causally consistent session may say what the command must come after: that is so of
-/// reads, and of the writes that the specification lists. The application's own commands are sent as
-/// they are.
+/// Returns `true` if a causally consistent session can add `afterClusterTime`: to reads, and to the
+/// writes that the specification lists. Commands of the application (`run_command`) are sent
+/// unchanged.
 fn takes_time(command: &Command) -> bool {
     const WRITES: [&str; 10] = [
         "insert",
@@ -143,12 +143,12 @@ fn with_read_concern(body: &RawDocument, concern: RawDocumentBuf) -> RawDocument
     fields
 }
 
-/// What a reply says that decides how the command goes on.
+/// Status of a reply, from which the executor continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReplyStatus {
-    /// Whether the command as a whole succeeded.
+    /// `true` if the reply has `ok: 1`.
     pub(super) succeeded: bool,
-    /// Whether writes of it failed nevertheless, or may not be durable.
+    /// `true` if the reply contains write errors or a write concern error.
     pub(super) has_write_failures: bool,
 }
 

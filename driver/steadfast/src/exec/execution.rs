@@ -51,7 +51,7 @@ pub(super) struct Execution<'c> {
     executor: &'c Executor,
     operation_id: i64,
     command: Box<Command>,
-    /// The documents sequence it, if they are not its own.
+    /// Borrowed document sequence, if the command has none of its own.
     lent: Option<&'c DocumentSequenceRef<'c>>,
     retry: Retry,
     attempts: Attempts,
@@ -61,21 +61,20 @@ pub(super) struct Execution<'c> {
     session: Option<Arc<Session>>,
     /// The number that names the write, once it has one; the same for all attempts.
     txn_number: Option<i64>,
-    /// By when it must be done.
+    /// Deadline of the call.
     deadline: Option<Deadline>,
-    /// Where the time went, if there is a deadline.
+    /// Time spent in each phase, if there is a deadline.
     spent: TimeSpent,
     /// It was given up because what was left of its time would not have been enough.
     out_of_time: bool,
-    /// How long was waited before the attempt under way.
+    /// Backoff before the current attempt.
     backoff: Duration,
 }
 
-/// How an attempt ended: with the command's success, or its failure for good; or it goes on, to be
-/// tried again after a wait.
+/// Result of an attempt: the result of the command, or the backoff before the next attempt.
 type Ended = ControlFlow<Result<Reply>, Duration>;
 
-/// Why a request was not sent.
+/// Reason for which a request was not sent.
 enum Unsent {
     /// It could not be made.
     Error(Error),
@@ -372,8 +371,8 @@ impl<'c> Execution<'c> {
         }
     }
 
-    /// What the server answered, for the operation to read. Its connection goes back, or stays with
-    /// whom it is pinned to.
+    /// Converts the body into the reply for the operation. The connection is checked in, or stays
+    /// pinned.
     fn reply(
         &self,
         current: &Current<'_>,
@@ -486,7 +485,7 @@ impl<'c> Execution<'c> {
         }
     }
 
-    /// What a caller is told: whatever else went wrong, that time ran out, if it did.
+    /// Returns the result for the caller. If the deadline has passed, the error becomes a time-out.
     fn finish(&self, outcome: Result<Reply>) -> Result<Reply> {
         let Some(deadline) = self.deadline else { return outcome };
         let error = match outcome {
@@ -574,7 +573,7 @@ fn has_open_cursor(reply: &bson::RawDocument) -> bool {
     cursor.is_ok_and(|cursor| cursor.get_i64("id").is_ok_and(|id| id != 0))
 }
 
-/// The documents sequence the command: lent, or its own.
+/// Returns the document sequence of the command: the borrowed one, or its own.
 fn document_sequence<'a>(
     command: &'a Command,
     lent: Option<&DocumentSequenceRef<'a>>,
@@ -582,7 +581,7 @@ fn document_sequence<'a>(
     lent.cloned().or_else(|| command.sequence.as_ref().map(DocumentSequence::as_sequence_ref))
 }
 
-/// What the retry machine goes by.
+/// Returns the facts about the command that decide on a retry.
 fn for_retrying(
     command: &Command,
     lent: Option<&DocumentSequenceRef<'_>>,

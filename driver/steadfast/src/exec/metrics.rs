@@ -81,7 +81,7 @@ impl Counters {
 }
 
 impl Executor {
-    /// What was counted so far.
+    /// Returns the current counters.
     pub(crate) fn metrics(&self) -> ClientMetrics {
         let counters = self.counters();
         let budget = self.retry_budget();

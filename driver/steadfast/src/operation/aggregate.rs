@@ -19,7 +19,7 @@ use crate::{
     options::{AggregateOptions, CursorType, TimeoutMode},
 };
 
-/// What a pipeline runs on.
+/// Target of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source<'a> {
     Database(&'a Database),
@@ -124,7 +124,7 @@ pub(crate) fn aggregate(
     Ok((command, more))
 }
 
-/// Whether the pipeline ends by writing what it made somewhere.
+/// Returns `true` if the last stage is `$out` or `$merge`.
 pub(crate) fn writes(pipeline: &[Document]) -> bool {
     let last = pipeline.last().and_then(|stage| stage.keys().next());
     last.is_some_and(|stage| stage == "$out" || stage == "$merge")

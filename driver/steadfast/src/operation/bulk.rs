@@ -26,7 +26,7 @@ use crate::{
     options::{BulkWriteOptions, WriteConcern},
 };
 
-/// What holds for all writes of a `bulk_write`.
+/// Returns the settings of all writes of a `bulk_write`.
 pub(crate) fn settings(options: &BulkWriteOptions) -> Settings<'_> {
     Settings {
         ordered: options.ordered.unwrap_or(true),
@@ -58,7 +58,7 @@ pub(crate) fn command(
     head(collection, batch.verb, &settings, kind)
 }
 
-/// Whether the server is to answer.
+/// Returns `true` if the write concern requests a reply.
 pub(crate) fn is_acknowledged(collection: &Handle, settings: &Settings<'_>) -> bool {
     let concern = collection.write_concern(settings.write_concern).chosen();
     settings.in_transaction || concern.is_none_or(WriteConcern::is_acknowledged)

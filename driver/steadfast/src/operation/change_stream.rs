@@ -16,10 +16,10 @@ use crate::{
     resume_token::ResumeToken,
 };
 
-/// Where a change stream begins, or is taken up again.
+/// Start of a change stream, or of a resumed one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Beginning {
-    /// Where the application said, if it said anything.
+    /// Start according to the options of the application, if there are any.
     AsAsked,
     /// `startAfter` this token.
     StartAfter(ResumeToken),
@@ -29,7 +29,7 @@ pub(crate) enum Beginning {
     AtOperationTime(Timestamp),
 }
 
-/// What is watched.
+/// Client, database or collection of a change stream.
 #[derive(Clone, Debug)]
 pub(crate) enum Scope {
     /// All databases of the deployment. The command runs on this one, `admin`.
@@ -55,11 +55,11 @@ impl Scope {
     }
 }
 
-/// What is watched, and how: all that `watch` was told.
+/// Scope and options of a change stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) scope: Scope,
-    /// What is done to the events.
+    /// Pipeline of the application after `$changeStream`.
     pub(crate) pipeline: Vec<Document>,
     pub(crate) options: ChangeStreamOptions,
 }
@@ -97,7 +97,7 @@ impl Plan {
         Ok(stage)
     }
 
-    /// What the whole command is told. How long to wait is for `getMore` alone.
+    /// Options of the `aggregate`. `maxAwaitTimeMS` applies to `getMore` only.
     fn aggregate_options(&self) -> AggregateOptions {
         let options = self.options.clone();
         AggregateOptions {

@@ -59,7 +59,7 @@ fn write_concern<'w>(client: &'w Client, settings: &Settings<'w>) -> Concern<'w,
     Concern { own: settings.write_concern, inherited: client.write_concern() }
 }
 
-/// Whether the server is to answer.
+/// Returns `true` if the write concern requests a reply.
 pub(crate) fn is_acknowledged(client: &Client, settings: &Settings<'_>) -> bool {
     let concern = write_concern(client, settings).chosen();
     settings.in_transaction || concern.is_none_or(WriteConcern::is_acknowledged)

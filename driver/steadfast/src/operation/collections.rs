@@ -50,7 +50,7 @@ pub(crate) fn drop(
     Ok(command)
 }
 
-/// What is not there need not be dropped; servers before 7.0 call that an error.
+/// Ignores "namespace not found" of a drop, which servers before 7.0 return.
 pub(crate) fn forgive_missing<T: Default>(error: Error) -> Result<T> {
     if error.is_namespace_not_found() { Ok(T::default()) } else { Err(error) }
 }
@@ -82,8 +82,8 @@ pub(crate) fn list(
     Ok((command, more))
 }
 
-/// Whether the filter, if there is one, looks at nothing but the name: with `nameOnly`, a server
-/// knows little else of a collection to filter by.
+/// Returns `true` if the filter, if there is one, uses the name only. With `nameOnly`, servers can
+/// filter by little else.
 fn names_suffice(options: Option<&ListCollectionsOptions>) -> bool {
     let filter = options.and_then(|options| options.filter.as_ref());
     filter.is_none_or(|filter| filter.keys().all(|key| key == "name"))

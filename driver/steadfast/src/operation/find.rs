@@ -36,7 +36,7 @@ pub(crate) fn find(
     let mode = options.and_then(|options| options.timeout_mode);
     let cursor_type = options.and_then(|options| options.cursor_type).unwrap_or_default();
     more.share_time(&mut command, mode, cursor_type)?;
-    // Who says how much is to come at once does not expect another batch sequence it.
+    // A caller that sets the batch size does not expect a second batch.
     more.ahead =
         cursor_type == CursorType::NonTailable && more.batch_size.is_none() && more.limit.is_none();
     Ok((command, more))

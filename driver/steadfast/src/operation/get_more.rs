@@ -17,19 +17,18 @@ use crate::{
     session::TransactionScope,
 };
 
-/// How a cursor asks for more.
+/// Options of `getMore`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GetMoreOptions {
     pub(crate) batch_size: Option<u32>,
-    /// How long the server may wait for documents.
+    /// Maximum time that the server waits for documents (`maxTimeMS`).
     pub(crate) max_time: Option<Duration>,
     pub(crate) comment: Option<Bson>,
-    /// How many documents there are to be in all.
+    /// Maximum number of documents of the cursor.
     pub(crate) limit: Option<u64>,
-    /// Whether the time limit of the call that made the cursor is that of each step, too, and not
-    /// of all steps together.
+    /// `true` if the time-out of the call applies to each iteration, not to the whole cursor.
     pub(crate) renewed: bool,
-    /// Whether the next batch may be asked for before the one at hand is read to its end.
+    /// `true` if the next batch can be requested before the current one is drained.
     pub(crate) ahead: bool,
     /// `true` if a `getMore` may write: of a cursor of `run_cursor_command`, the first one executes a
     /// `$merge` whose `batchSize` was 0.

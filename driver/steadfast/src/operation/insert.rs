@@ -21,7 +21,7 @@ pub(crate) struct Encoded {
     pub(crate) id: Bson,
 }
 
-/// How many bytes an `_id` of ours takes: its type, its name, and an `ObjectId`.
+/// Bytes of a generated `_id`: type, name and `ObjectId`.
 const GENERATED_ID_BYTES: usize = 1 + 4 + 12;
 
 /// The room that a document's bytes begin with; growing into it in small steps would take longer.
@@ -36,7 +36,7 @@ pub(crate) enum Id {
     Generated(ObjectId),
 }
 
-/// How a document comes by its `_id`.
+/// Origin of the `_id` of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IdOrigin {
     Given,
@@ -105,7 +105,7 @@ pub(crate) fn append<T: Serialize>(
     })
 }
 
-/// How long a document that is bytes already is when it is sent.
+/// Returns the sent length of an encoded document.
 pub(crate) fn length_of(document: &RawDocument, origin: IdOrigin) -> usize {
     let length = document.as_bytes().len();
     match origin {
@@ -142,7 +142,8 @@ pub(crate) fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
     Ok(document.get("_id")?.map(Bson::try_from).transpose()?)
 }
 
-/// What a document of this length begins with if it has an `_id` of ours: the length, and the `_id`.
+/// Returns the first bytes of a document of this length with a generated `_id`: the length and the
+/// `_id`.
 fn front(length: usize, id: ObjectId) -> Result<[u8; 4 + GENERATED_ID_BYTES]> {
     let length = i32::try_from(length)
         .map_err(|_| Error::invalid_argument("the document exceeds the maximum length of BSON"))?;
@@ -169,7 +170,7 @@ pub(crate) fn one(
     Ok(with_statements(head, Verb::Insert, document))
 }
 
-/// What holds for all documents of an `insert_many`.
+/// Returns the settings of all documents of an `insert_many`.
 pub(crate) fn settings_of_many(options: &InsertManyOptions) -> Settings<'_> {
     Settings {
         ordered: options.ordered.unwrap_or(true),

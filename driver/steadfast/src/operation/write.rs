@@ -1,5 +1,4 @@
-//! What inserts, updates and deletes have in common: how the command begins, and how its reply is
-//! read.
+//! Common parts of inserts, updates and deletes: the head of the command, and the reply.
 
 use std::time::Duration;
 
@@ -54,7 +53,7 @@ impl Verb {
     }
 }
 
-/// What holds for all statements of a command.
+/// Settings of all statements of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a> {
     pub(crate) ordered: bool,
@@ -63,7 +62,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) comment: Option<&'a Bson>,
     pub(crate) write_concern: Option<&'a WriteConcern>,
     pub(crate) timeout: Option<Duration>,
-    /// Whether the transaction's write concern stands for that of the command.
+    /// `true` if the write concern of the transaction replaces that of the command.
     pub(crate) in_transaction: bool,
 }
 
@@ -200,12 +199,12 @@ impl WriteReply {
         Err(with_reply(Error::new(ErrorKind::Write(failure)), body))
     }
 
-    /// How many documents were inserted, matched or deleted.
+    /// Number of documents inserted, matched or deleted.
     pub(crate) fn count(&self) -> u64 {
         self.n.unwrap_or_default()
     }
 
-    /// How many documents an update matched.
+    /// Number of documents that an update matched.
     pub(crate) fn matched_count(&self) -> u64 {
         self.count() - self.upserted.len() as u64
     }
@@ -227,7 +226,7 @@ pub(crate) fn with_reply(mut error: Error, body: &RawDocument) -> Error {
     error.with_response(body.to_owned())
 }
 
-/// What may stand where an update or a replacement is expected.
+/// Kinds of documents where an update or a replacement is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Update,

@@ -28,7 +28,7 @@ impl<'a> Wait<'a> {
         Self { pool, waiter, receiver, over: false }
     }
 
-    /// What came of the waiting.
+    /// Waits for the connection.
     pub(super) async fn answer(mut self, until: Option<Instant>) -> Result<PooledConnection> {
         let until = match until {
             Some(until) => Some((until, "in the time that was left".to_owned())),

@@ -72,7 +72,7 @@ impl Session {
         look(&mut lock(&self.state).transaction)
     }
 
-    /// Whether operations are part of a transaction now.
+    /// Returns `true` if operations are part of a transaction now.
     pub(crate) fn is_in_transaction(&self) -> bool {
         self.transaction(|transaction| transaction.is_active())
     }
@@ -141,13 +141,13 @@ impl Session {
         lock(&self.state).transaction_deadline = deadline;
     }
 
-    /// By when the transaction must be done.
+    /// Returns the deadline of the transaction.
     pub(crate) fn transaction_deadline(&self) -> Option<Deadline> {
         lock(&self.state).transaction_deadline
     }
 
-    /// By when an operation must be done because the transaction must be that it is part of. The
-    /// specification on time limits: it cannot have its `own`.
+    /// Returns the deadline that an operation inherits from its transaction. The time-outs
+    /// specification forbids a time-out of its `own`.
     pub(crate) fn operation_deadline(&self, own: bool) -> Result<Option<Deadline>> {
         let deadline = self.transaction_deadline().filter(|_| self.is_in_transaction());
         if own && deadline.is_some() {
@@ -163,7 +163,7 @@ impl Session {
         Arc::clone(self.turn.get_or_init(Arc::default)).lock_owned().await
     }
 
-    /// Where the transaction is bound to.
+    /// Returns the pin of the transaction.
     pub(crate) fn pin(&self) -> Option<PinnedServer> {
         lock(&self.state).pin.clone()
     }

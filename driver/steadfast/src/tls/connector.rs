@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 use super::{pem, verifier};
 use crate::error::{Error, ErrorKind};
 
-/// Why connections cannot be encrypted as asked, or one could not be.
+/// Error of the TLS configuration or of a TLS handshake.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {
     /// A file could not be read.
@@ -23,7 +23,7 @@ pub(crate) enum TlsError {
     ReadFile {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// A file does not hold what it should.
@@ -31,7 +31,7 @@ pub(crate) enum TlsError {
     BadFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// The platform trusts nobody, so no server could be verified.
@@ -40,7 +40,7 @@ pub(crate) enum TlsError {
         if problem.is_empty() { String::new() } else { format!(" ({problem})") }
     )]
     NoPlatformAuthorities {
-        /// What went wrong while looking for them, if anything did.
+        /// Description of the problem, if the search failed.
         problem: String,
     },
     /// A host that no certificate could name.
@@ -57,7 +57,7 @@ pub(crate) enum TlsError {
     Handshake {
         /// The host.
         host: String,
-        /// Why; holds a [`rustls::Error`] if it was not the network.
+        /// Cause. It contains a [`rustls::Error`] unless the network failed.
         source: io::Error,
     },
 }

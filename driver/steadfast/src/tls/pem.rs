@@ -55,7 +55,7 @@ fn certificates(path: &Path, content: &[u8]) -> Result<Vec<CertificateDer<'stati
     }
 }
 
-/// Whether a private key is encrypted: in the form of PKCS #8, or in OpenSSL's older one.
+/// Returns `true` for an encrypted private key, in PKCS #8 or in OpenSSL's older form.
 fn is_encrypted(content: &[u8]) -> bool {
     let has = |text: &[u8]| content.windows(text.len()).any(|window| window == text);
     has(b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || has(b"Proc-Type: 4,ENCRYPTED")

@@ -1,6 +1,7 @@
-//! How a server's certificate is looked at: fully, except for its name, or not at all.
+//! Verification of server certificates: full, without the host name, or none.
 //!
-//! In every case the handshake's signature is verified: that the server holds the certificate's key.
+//! The signature of the handshake is always verified: it proves that the server holds the
+//! certificate's key.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(super) fn full(
 /// Does not look at the name.
 #[derive(Debug)]
 pub(super) struct AnyName {
-    /// Whom a certificate must be traced back to; without it any certificate will do.
+    /// Trusted roots. `None` accepts any certificate.
     pub(super) roots: Option<Arc<RootCertStore>>,
     pub(super) algorithms: WebPkiSupportedAlgorithms,
 }

@@ -82,7 +82,7 @@ impl Monitor {
     }
 }
 
-/// What the task of a monitor holds.
+/// State of a monitor's task.
 struct MonitorWatch {
     schedule: MonitorSchedule,
     settings: MonitorSettings,

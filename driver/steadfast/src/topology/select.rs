@@ -30,7 +30,7 @@ pub(crate) struct Selected {
 }
 
 impl Selected {
-    /// What was known of the server.
+    /// Returns the description of the server.
     pub(crate) fn description(&self) -> Option<&ServerDescription> {
         self.view.description.servers.get(&self.server.address)
     }
@@ -42,8 +42,8 @@ impl Topology {
         self.selection_timeout
     }
 
-    /// How long a call with a deadline waits for a server and a connection together, if it begins to
-    /// now; none without a deadline.
+    /// Returns the deadline for server selection and check-out together, for a call that starts
+    /// now; `None` without a deadline.
     pub(crate) fn selection_deadline(
         &self,
         deadline: Option<Deadline>,

@@ -26,7 +26,7 @@ impl Server {
         Self { address: Arc::new(address), pool, monitor, operations: AtomicUsize::new(0) }
     }
 
-    /// How many operations of this client are under way on it.
+    /// Number of operations of this client in progress on the server.
     pub(super) fn operation_count(&self) -> usize {
         self.operations.load(Ordering::Relaxed)
     }

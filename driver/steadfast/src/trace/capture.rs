@@ -56,7 +56,7 @@ impl Captured {
     }
 }
 
-/// What `work` logs, from `level` up.
+/// Returns the log messages of `work` at `level` and above.
 pub(crate) fn capture(level: Level, work: impl FnOnce()) -> Vec<Captured> {
     let captured = Arc::new(Mutex::new(Vec::new()));
     let subscriber = Capture { level, captured: Arc::clone(&captured) };

@@ -8,7 +8,7 @@ use crate::{error::Error, event::command::CommandEvent};
 
 const TARGET: &str = "steadfast::command";
 
-/// Whether anybody reads messages about commands.
+/// Returns `true` if a subscriber receives messages about commands.
 pub(crate) fn logs_commands() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }

@@ -10,7 +10,7 @@ use super::{as_millis, as_whole_millis};
 
 const TARGET: &str = "steadfast::connection";
 
-/// Whether anybody reads messages about connections.
+/// Returns `true` if a subscriber receives messages about connections.
 pub(crate) fn logs_connections() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }

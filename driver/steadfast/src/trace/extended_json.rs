@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bson::{Bson, DateTime, Document};
 
-/// How much of a document is shown unless the application says otherwise.
+/// Default limit of a document in a log message, in bytes.
 const DEFAULT_MAX_BYTES: usize = 1000;
 /// The last millisecond of the year 9999, after which dates have no text form.
 const LAST_DATE_AS_TEXT: i64 = 253_402_300_799_999;

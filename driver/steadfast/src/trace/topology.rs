@@ -12,7 +12,7 @@ use super::{as_millis, extended_json};
 
 const TARGET: &str = "steadfast::topology";
 
-/// Whether anybody reads messages about the deployment.
+/// Returns `true` if a subscriber receives messages about the topology.
 pub(crate) fn logs_topology() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }

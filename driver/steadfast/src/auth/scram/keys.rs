@@ -37,9 +37,9 @@ impl Hash {
         }
     }
 
-    /// What the mechanism calls the password: for SHA-1 a digest of user name and password as
-    /// MongoDB has always stored it, for SHA-256 the password itself after SASLprep. The
-    /// authentication specification forbids SASLprep of user names, and of passwords in SHA-1.
+    /// Prepares the password: a digest of user name and password for SCRAM-SHA-1, the password
+    /// after SASLprep for SCRAM-SHA-256. The authentication specification forbids SASLprep of user
+    /// names, and of passwords in SCRAM-SHA-1.
     pub(crate) fn prepare_password(
         self,
         username: &str,
@@ -178,7 +178,7 @@ impl fmt::Debug for Entry {
 }
 
 impl KeyCache {
-    /// How many keys are kept; the oldest make room for new ones.
+    /// Maximum number of cached keys. The oldest are evicted.
     const CAPACITY: usize = 8;
 
     /// The keys asked for, if they were derived before.

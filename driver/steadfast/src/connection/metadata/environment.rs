@@ -1,5 +1,5 @@
-//! Where the process runs, as environment variables and files give it away: a function in
-//! somebody's cloud, a container.
+//! Environment of the process, from environment variables and files: function-as-a-service
+//! provider, container.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where the process runs.
+/// Environment of the process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Environment {
     function: Option<Function>,
@@ -63,7 +63,7 @@ impl Environment {
     }
 }
 
-/// Who runs the process as a function.
+/// Function-as-a-service provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Provider {
     AwsLambda,

@@ -4,7 +4,7 @@ use std::{env::consts, fs, sync::OnceLock};
 
 use bson::{RawDocumentBuf, raw::cstr};
 
-/// What the process runs on.
+/// Operating system.
 #[derive(Clone, Debug)]
 pub(super) struct Os {
     kind: &'static str,

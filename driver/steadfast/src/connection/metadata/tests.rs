@@ -57,7 +57,7 @@ fn library() -> DriverInfo {
     info("library", Some("1.2"), Some("Library Platform"))
 }
 
-/// What stands behind the driver's own name, version and platform.
+/// Returns the parts that follow the driver's own name, version and platform.
 fn additions(document: &Document) -> [String; 3] {
     let driver = document.get_document("driver").unwrap();
     let texts = [

@@ -1,11 +1,11 @@
-//! What the error of a batch carries, whatever its kind.
+//! Details of the error of a batch.
 
 use bson::RawDocumentBuf;
 use steadfast_core::address::ServerAddress;
 
 use crate::error::{Error, ErrorKind, History};
 
-/// What an error carries sequence its kind.
+/// Details of the error of a batch, next to its kind.
 pub(crate) struct Evidence {
     pub(crate) labels: Vec<String>,
     /// The last reply that told of an error, and whose it was.

@@ -16,7 +16,7 @@ pub(super) trait Held: Send + Sync {
 /// Documents of a collection of `T`s.
 pub(super) struct Documents<T, D> {
     documents: Vec<D>,
-    /// How many there may be.
+    /// Upper bound of the number of documents.
     count: usize,
     of: PhantomData<fn(&T)>,
 }

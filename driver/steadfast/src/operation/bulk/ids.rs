@@ -6,7 +6,7 @@ use bson::Bson;
 
 use super::Statements;
 
-/// How many are collected at a time: little enough for nobody to be kept waiting.
+/// Number of ids to collect at a time, few enough not to block other tasks.
 const AT_A_TIME: usize = 500;
 
 /// The `_id`s of documents that are being inserted.

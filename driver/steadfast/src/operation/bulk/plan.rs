@@ -17,35 +17,35 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) verb: Verb,
-    /// Which of the statements of its verb, counted among those alone.
+    /// Positions among the statements of the same verb.
     pub(super) positions: Range<usize>,
-    /// How many bytes they take.
+    /// Size of the statements in bytes.
     pub(super) bytes: usize,
-    /// Whether one of them may write several documents.
+    /// `true` if a statement can write several documents.
     pub(crate) has_multi: bool,
 }
 
 impl Batch {
-    /// How many statements it has.
+    /// Number of statements.
     pub(crate) fn len(&self) -> usize {
         self.positions.len()
     }
 }
 
-/// What may be sent sequence the documents that an insert stores: a filter, operators, options. The
-/// server allows statements that much more than it allows documents.
+/// Bytes that a statement can have in addition to the document that it stores: filter, operators,
+/// options. Servers allow statements that are larger than documents by this number.
 const STATEMENT_ALLOWANCE_BYTES: usize = 16 * 1024;
 
-/// What is kept free for the fields that an attempt adds to a command: the session, the
-/// transaction, the cluster's time, the version of the interface.
+/// Bytes reserved for the fields that an attempt adds to a command: session, transaction, cluster
+/// time, stable API.
 const ATTEMPT_FIELDS_BYTES: usize = 1024;
 
-/// How many bytes a message with a document sequence has sequence its body, the sequence's name and
-/// the documents: header, flags, the kinds of two sections, the sequence's length, the NUL behind
-/// its name.
+/// Bytes of a message with a document sequence, without its body, the sequence's name and the
+/// documents: header, flags, the kinds of two sections, the sequence's length, the NUL after its
+/// name.
 const FRAME_BYTES: usize = 16 + 4 + 1 + 1 + 4 + 1;
 
-/// How many bytes `$db` takes sequence the name of the database.
+/// Bytes of the field `$db` without the name of the database.
 const DB_FIELD_BYTES: usize = 1 + 4 + 4 + 1;
 
 /// Cuts the writes into batches, or says which of them no server would take. In order, a batch is
@@ -67,7 +67,7 @@ pub(crate) fn plan(
     }
 }
 
-/// How much a batch of each verb may hold.
+/// Size limits of a batch of each verb.
 struct Room {
     documents_bytes: [usize; 3],
     statement_bytes: [usize; 3],
@@ -113,7 +113,7 @@ impl Room {
         )))
     }
 
-    /// Whether another statement fits into a batch.
+    /// Returns `true` if another statement fits into a batch.
     fn admits(&self, batch: &Batch, verb: Verb, length: usize) -> bool {
         batch.verb == verb
             && batch.len() < self.count

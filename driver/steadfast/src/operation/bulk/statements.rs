@@ -28,7 +28,7 @@ use crate::{
 /// bytes, and counts them all the same.
 #[derive(Debug, Default)]
 pub(crate) struct Statements<'a> {
-    /// What each write is, by its index.
+    /// Writes by index.
     pub(super) writes: Vec<Write>,
     inserts: Run,
     updates: Run,
@@ -41,11 +41,11 @@ pub(crate) struct Statements<'a> {
     has_delete_hint: bool,
 }
 
-/// What a write is.
+/// Properties of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub(super) verb: Verb,
-    /// Whether it may write several documents.
+    /// `true` if the write can affect several documents.
     pub(super) multi: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Run {
     pub(super) entries: Vec<Entry>,
 }
 
-/// Which write a statement is, as the caller counts them, and where it ends in the run.
+/// Index of the write in the caller's order, and the end of its statement in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) index: usize,
@@ -72,7 +72,7 @@ impl Run {
         position.checked_sub(1).map_or(0, |before| self.entries[before].end)
     }
 
-    /// Where the statement at `position` is.
+    /// Range of the statement at `position` in the buffer.
     pub(super) fn range(&self, position: usize) -> Range<usize> {
         self.start(position)..self.entries[position].end
     }
@@ -139,7 +139,7 @@ impl<'a> Statements<'a> {
         self.writes.first().map_or("bulkWrite", |write| write.verb.name().as_str())
     }
 
-    /// Whether a delete names an index, which servers before 4.4 refuse.
+    /// Returns `true` if a delete has a `hint`, which servers before 4.4 reject.
     pub(crate) fn has_delete_hint(&self) -> bool {
         self.has_delete_hint
     }
@@ -271,12 +271,12 @@ impl<'a> Statements<'a> {
         DocumentSequenceRef { identifier: batch.verb.identifier(), documents, ns_info: None }
     }
 
-    /// Which write the `nth` statement of a batch is, as the caller counts them.
+    /// Index, in the caller's order, of the `nth` statement of a batch.
     pub(super) fn index(&self, batch: &Batch, nth: usize) -> usize {
         self.run(batch.verb).entries[batch.positions.start + nth].index
     }
 
-    /// How many inserts there are.
+    /// Number of inserts.
     pub(super) fn inserts(&self) -> usize {
         self.inserts.entries.len()
     }

@@ -20,12 +20,12 @@ use crate::{
     results::{BulkWriteResult, InsertManyResult},
 };
 
-/// What is known of the batches that were answered so far.
+/// Results of the batches with replies so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Without the `_id`s of what was inserted.
     result: BulkWriteResult,
-    /// Which inserts were carried out, by their positions among the inserts, in stretches.
+    /// Ranges of executed inserts, as positions among the inserts.
     inserted: Vec<Range<usize>>,
     write_errors: BTreeMap<usize, WriteError>,
     write_concern_errors: Vec<WriteConcernError>,
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
     told: Option<(RawDocumentBuf, ServerAddress)>,
     /// The attempts at the batches that were answered with errors.
     history: Option<History>,
-    /// Whether a server said of any write that it carried it out.
+    /// `true` if a server reported an executed write.
     carried_out: bool,
     /// `true` if a batch was sent without acknowledgement (`w: 0`).
     sent_unacknowledged: bool,
@@ -136,12 +136,13 @@ impl Tally {
         }
     }
 
-    /// Whether a write was refused, after which nothing of an ordered operation is sent.
+    /// Returns `true` if there is a write error, after which an ordered operation sends nothing
+    /// more.
     pub(crate) fn has_write_errors(&self) -> bool {
         !self.write_errors.is_empty()
     }
 
-    /// What a `bulk_write` answers; `broken` is the error that kept a batch from being answered.
+    /// Returns the result of a `bulk_write`. `broken` is the error of a batch without a reply.
     pub(crate) fn conclude_bulk_write(
         mut self,
         statements: &Statements<'_>,
@@ -161,7 +162,7 @@ impl Tally {
         })))
     }
 
-    /// What an `insert_many` answers; `broken` is the error that kept a batch from being answered.
+    /// Returns the result of an `insert_many`. `broken` is the error of a batch without a reply.
     pub(crate) fn conclude_insert_many(
         mut self,
         ids: InsertedIds<'_>,
@@ -180,8 +181,8 @@ impl Tally {
         })))
     }
 
-    /// What the operation's error is to carry, if it has one. An error before which nothing is
-    /// known to have been done needs no partial result, and is returned as it is (pitfall 36).
+    /// Returns the details of the operation's error, if there is one. An error before any known
+    /// write needs no partial result, and is returned unchanged (pitfall 36).
     fn evidence(&mut self, broken: Option<Error>) -> Result<Option<Evidence>> {
         let has_errors = self.has_write_errors() || !self.write_concern_errors.is_empty();
         match broken {
@@ -201,7 +202,7 @@ impl Tally {
     }
 }
 
-/// Whether any statement of a batch was carried out.
+/// Returns `true` if a statement of a batch was executed.
 fn carried_out(reply: &WriteReply, batch: &Batch, ordered: bool) -> bool {
     let first_error = reply.write_errors.iter().map(|error| error.index).min();
     match first_error {

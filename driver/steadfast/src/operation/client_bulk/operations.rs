@@ -17,8 +17,8 @@ use crate::{
     sequence::{DocumentSequenceRef, Documents},
 };
 
-/// Where in an operation its collection's place in `nsInfo` is: behind the length of the document, a
-/// type, and one of `insert`, `update` and `delete`, which are equally long.
+/// Offset, in an operation, of the index into `nsInfo`: after the length of the document, a type,
+/// and one of `insert`, `update` and `delete`, which have the same length.
 const PLACE_AT: usize = 4 + 1 + "insert\0".len();
 
 /// Any number of writes, as they will be sent.
@@ -32,21 +32,21 @@ pub(crate) struct Operations {
     /// The collections, each once.
     pub(super) namespaces: Vec<Namespace>,
     positions: BTreeMap<Namespace, usize>,
-    /// How the latest insert came by its `_id`, which is a good guess for the next.
+    /// Origin of the `_id` of the latest insert, used as prediction for the next.
     expected: IdOrigin,
 }
 
-/// What is known of an operation.
+/// Properties of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) verb: Verb,
-    /// Whether it may write several documents.
+    /// `true` if the operation can affect several documents.
     pub(super) multi: bool,
-    /// Which of the collections it is about.
+    /// Index of the collection in `nsInfo`.
     pub(super) namespace: usize,
-    /// How long the document is that it has stored, or the update that it has carried out.
+    /// Size of the inserted document or of the update.
     pub(super) document_bytes: usize,
-    /// Where it ends in the run.
+    /// End of the operation in the buffer.
     end: usize,
 }
 
@@ -95,7 +95,7 @@ impl Operations {
         Ok(operations)
     }
 
-    /// How many there are.
+    /// Number of operations.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -175,7 +175,7 @@ impl Operations {
         }
     }
 
-    /// Which of the collections a model is about.
+    /// Returns the index of the model's collection.
     fn place(&mut self, model: &WriteModel) -> Result<usize> {
         let namespace = model.namespace().ok_or_else(|| {
             let index = self.entries.len();
@@ -247,7 +247,7 @@ impl Operations {
         index.checked_sub(1).map_or(0, |before| self.entries[before].end)
     }
 
-    /// How long an operation is.
+    /// Size of an operation in bytes.
     pub(super) fn bytes_of(&self, index: usize) -> usize {
         self.entries[index].end - self.start(index)
     }

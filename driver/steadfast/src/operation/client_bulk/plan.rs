@@ -14,20 +14,20 @@ use crate::{
     sequence::NsInfoSequence,
 };
 
-/// What is kept free, as the specification has it: for the header and the frame of the message, and
-/// for the fields that an attempt adds to the command.
+/// Bytes reserved by the specification for the header, the framing, and the fields that an attempt
+/// adds to the command.
 const OVERHEAD_BYTES: usize = 1000;
 
-/// What an operation may have sequence the document that it stores: a filter, options. The server
-/// allows it that much more than it allows documents.
+/// Bytes that an operation can have in addition to the document that it stores: filter, options.
+/// Servers allow operations that are larger than documents by this number.
 const OPERATION_ALLOWANCE_BYTES: usize = 16 * 1024;
 
 /// The operations of one command.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
-    /// Which of the operations.
+    /// Indexes of the operations.
     pub(crate) indexes: Range<usize>,
-    /// Whether one of them may write several documents.
+    /// `true` if an operation can affect several documents.
     pub(crate) has_multi: bool,
     /// The collections that they are about, each once.
     pub(super) namespaces: NsInfoSequence,
@@ -39,7 +39,7 @@ impl Batch {
         Self { indexes: index..index, has_multi: false, namespaces }
     }
 
-    /// How many operations it has.
+    /// Number of operations.
     pub(crate) fn len(&self) -> usize {
         self.indexes.len()
     }
@@ -94,7 +94,7 @@ pub(crate) fn plan(
     Ok(batches)
 }
 
-/// How much a batch may hold.
+/// Size limits of a batch.
 struct Room {
     /// The operations, and the collections that they are about.
     bytes: usize,

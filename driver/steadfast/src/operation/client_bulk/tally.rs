@@ -19,7 +19,7 @@ use crate::{
     serde_helpers::number,
 };
 
-/// What is known of the batches that were answered so far.
+/// Results of the batches with replies so far.
 #[derive(Debug)]
 pub(crate) struct Tally {
     ordered: bool,
@@ -30,15 +30,15 @@ pub(crate) struct Tally {
     labels: Vec<String>,
     told: Option<(RawDocumentBuf, ServerAddress)>,
     history: Option<History>,
-    /// Whether a server answered any batch.
+    /// `true` if a server replied to a batch.
     answered: bool,
     /// `true` if a batch was sent without acknowledgement (`w: 0`).
     sent_unacknowledged: bool,
-    /// Whether a server said of any write that it carried it out.
+    /// `true` if a server reported an executed write.
     carried_out: bool,
 }
 
-/// What a reply says of all writes of a batch.
+/// Counts of a reply, for all writes of a batch.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Counts {
@@ -57,13 +57,13 @@ struct Counts {
     write_concern_error: Option<WriteConcernError>,
 }
 
-/// What a reply's cursor says of one write.
+/// Result of one write, from the cursor of a reply.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Item {
     #[serde(deserialize_with = "number::required")]
     ok: u64,
-    /// Which of the batch.
+    /// Index in the batch.
     #[serde(deserialize_with = "number::required")]
     idx: u64,
     #[serde(default)]
@@ -206,15 +206,16 @@ impl Tally {
         }
     }
 
-    /// Whether a write was refused, after which nothing of an ordered operation is sent.
+    /// Returns `true` if there is a write error, after which an ordered operation sends nothing
+    /// more.
     pub(crate) fn has_write_errors(&self) -> bool {
         !self.write_errors.is_empty()
     }
 
-    /// What the `bulk_write` answers; `broken` is the error that kept it from being done.
+    /// Returns the result of the `bulk_write`. `broken` is the error that ended it.
     ///
-    /// An error before which no batch was answered is returned as it is. Any later one is the source
-    /// of an error that says what was done, and what may have been.
+    /// An error before the first reply is returned unchanged. A later one is the source of an error
+    /// with the partial result.
     pub(crate) fn conclude(self, broken: Option<Error>) -> Result<VerboseBulkWriteResult> {
         let has_errors = self.has_write_errors() || !self.write_concern_errors.is_empty();
         match broken {

@@ -38,7 +38,7 @@ fn split(documents: &Documents<'_>) -> Vec<Document> {
     split
 }
 
-/// What is sent of a batch: operations and collections.
+/// Returns the operations and collections of a batch as they are sent.
 fn sent(operations: &Operations, batch: &Batch) -> (Vec<Document>, Vec<Document>) {
     let lent = operations.lend(batch);
     let ns_info = lent.ns_info.unwrap();

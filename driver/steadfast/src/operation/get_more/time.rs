@@ -1,4 +1,4 @@
-//! How the time limit of a call that makes a cursor carries over to the cursor.
+//! Time-outs of cursors, from the time-out of the call that creates them.
 
 use crate::{
     command::Command,

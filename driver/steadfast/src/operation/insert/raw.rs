@@ -24,7 +24,7 @@ pub(crate) fn read<T: Serialize + ?Sized, R>(
 /// A serializer that takes nothing but a raw document.
 struct Probe<F> {
     reader: F,
-    /// Whether the bytes that come next are a document's.
+    /// `true` if the next bytes are those of a document.
     is_document: bool,
 }
 

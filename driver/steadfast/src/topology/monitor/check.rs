@@ -17,11 +17,11 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// What a server answered.
+/// Reply of a server to a check.
 pub(super) struct Answer {
     pub(super) reply: HelloReply,
     pub(super) document: RawDocumentBuf,
-    /// How long the answer took, without the opening of the connection.
+    /// Round-trip time, without connection establishment.
     pub(super) duration: Duration,
     pub(super) more_to_come: bool,
 }

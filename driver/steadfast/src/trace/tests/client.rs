@@ -25,7 +25,7 @@ fn uri(server: &Server, credentials: &str) -> String {
     format!("mongodb://{credentials}{}/?directConnection=true", server.address())
 }
 
-/// What a client logs while it runs a command; one thread does all its work, and is listened to.
+/// Returns the log messages of a client that runs a command on the current thread.
 fn logs_of(uri: &str, command: bson::Document) -> (Vec<Captured>, Result<bson::Document>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut outcome = None;

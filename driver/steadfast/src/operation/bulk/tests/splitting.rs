@@ -1,4 +1,4 @@
-//! Where batches end.
+//! Splitting of writes into batches.
 
 use super::*;
 use crate::operation::write::Verb;

@@ -1,4 +1,4 @@
-//! What the replies to several batches come to.
+//! Results and errors of several batches.
 
 use std::error::Error as _;
 
