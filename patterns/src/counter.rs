@@ -42,7 +42,7 @@
 //! match counters.finish(&intent).await? {
 //!     Finished::Counted => {}
 //!     Finished::NeverBegun => println!("not counted, and never will be: ask for it anew"),
-//!     Finished::TooLate => println!("so old that nobody can tell"),
+//!     Finished::TooLate => println!("too old to know: the record was removed"),
 //! }
 //! # Ok(()) }
 //! ```

@@ -1,8 +1,7 @@
-//! One connection to a server: requests out, replies in, and what is under way.
+//! A connection to a server: requests, replies, and the state of the exchange.
 //!
-//! A connection knows at any moment whether it is clean, so that whoever drops a future in the
-//! middle of a round trip leaves it in a state that can be told: half a request sent (it must be
-//! closed), or a reply still to come (it can be drained).
+//! The state is correct at every `.await`. A future dropped during a round trip leaves a connection
+//! with a partial request, which must be closed, or with an outstanding reply, which can be drained.
 
 mod establish;
 mod interrupt;

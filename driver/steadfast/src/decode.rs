@@ -1,11 +1,10 @@
-//! Documents as the application's own types: a serde deserializer over the bytes that came from the server.
+//! Serde deserializer over raw BSON, for documents as types of the application.
 //!
-//! What it makes of a document is what `bson::deserialize_from_slice` makes of it; the tests hold the two against each
-//! other. It exists because it takes a third of the time: it goes over the bytes once, looks at what a type asks for
-//! before it looks at anything else, and does not look at what nobody asks for. So the one difference: text that is not
-//! UTF-8 is an error where it is read, and none in a field that is left out.
+//! The result is that of `bson::deserialize_from_slice`; tests compare the two. It takes a third of the time: it walks
+//! over the bytes once and skips fields that the type does not request. The one difference: invalid UTF-8 is an error
+//! only in a field that is read.
 //!
-//! It believes no length, though `wire` has checked them all: malformed bytes are an error here, too.
+//! It checks every length again, although `wire` has checked them: malformed bytes are an error.
 
 mod extended;
 mod fault;

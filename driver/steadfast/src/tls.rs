@@ -1,16 +1,16 @@
-//! Encrypted connections: rustls over whatever stream a connection has.
+//! TLS connections with rustls.
 //!
-//! Everything is verified unless an option says otherwise: the chain of the server's certificate up
-//! to an authority of the platform (or of `tlsCAFile`, which replaces them), its dates, and that it
-//! names the host connected to. What the options relax, exactly:
+//! By default everything is verified: the chain of the server's certificate up to an authority of
+//! the platform (or of `tlsCAFile`, which replaces them), its dates, and its host name. The options
+//! disable:
 //!
 //! - `tlsAllowInvalidHostnames`: the name; chain and dates are still verified.
-//! - `tlsAllowInvalidCertificates`: chain, dates and name, for a name in a certificate that nobody
-//!   vouches for says nothing.
+//! - `tlsAllowInvalidCertificates`: chain, dates and name. The name in an untrusted certificate
+//!   proves nothing.
 //! - `tlsInsecure`: the same.
 //!
-//! Always verified is that the server holds the key of the certificate it shows. Revocation is not
-//! looked up, so the options that turn that off have nothing to do.
+//! The server must always prove that it holds the key of its certificate. Revocation is not checked,
+//! so the options that disable the check have no effect.
 //!
 //! The platform's authorities are read with `rustls-native-certs` rather than asked through
 //! `rustls-platform-verifier`: on Linux the latter does the same with more crates, and one verifier

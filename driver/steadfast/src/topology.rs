@@ -1,8 +1,8 @@
-//! The deployment as the client knows it, kept up to date, and the servers in it.
+//! Topology of the deployment, its servers, and server selection.
 //!
-//! The rules are [`steadfast_core::sdam`]'s and [`steadfast_core::selection`]'s. Here is what they
-//! need of the world: whoever learns something (a monitor, an operation that failed) applies it
-//! under one lock and performs the effects at once, in their order; there is no task in between.
+//! The rules are in [`steadfast_core::sdam`] and [`steadfast_core::selection`]. A monitor or a failed
+//! operation applies its input under one lock and performs the effects at once, in their order;
+//! there is no task in between.
 
 mod monitor;
 mod select;

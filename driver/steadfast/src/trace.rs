@@ -3,11 +3,10 @@
 //!
 //! One module for each target: `steadfast::command`, `steadfast::connection`, `steadfast::retry`,
 //! `steadfast::topology` and `steadfast::server_selection`. Every event carries `topologyId`, by
-//! which those of several clients are told apart. What is optional and not known is left out. While
-//! nobody listens, nothing is put into words.
+//! which those of several clients are distinguished. Unknown optional fields are omitted. Without a
+//! subscriber, no message is formatted.
 //!
-//! What must not be shown is no secret of this room: events of commands with secrets arrive here
-//! already empty.
+//! Events of commands with secrets arrive here without their contents.
 
 #[cfg(test)]
 pub(crate) mod capture;

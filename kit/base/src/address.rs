@@ -7,7 +7,7 @@ use tokio::net::TcpSocket;
 /// Longest queue of connections that are not yet accepted.
 const BACKLOG: u32 = 1024;
 
-/// Bound address without a listener. Connections to it are refused; no other process gets it.
+/// Bound address without a listener. Connecting to it fails; no other process gets it.
 #[derive(Debug)]
 pub struct ReservedAddress {
     /// Address with its port.

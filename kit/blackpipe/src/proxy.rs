@@ -40,7 +40,7 @@
 //!   string).
 //! - A request is forwarded when it has arrived completely. Large requests are forwarded while they
 //!   arrive if there are no rules.
-//! - A refused connection is accepted and reset immediately.
+//! - A rejected connection is accepted and reset immediately.
 //! - `mongodb+srv` connection strings are not supported.
 
 mod admin;

@@ -78,7 +78,7 @@ impl Faults {
     }
 
     /// Kills the process of a server, as `kill -9` does: its connections are reset and its port
-    /// refuses new ones. The oplog and data survive for [`restart`](Self::restart). Open cursors
+    /// is closed. The oplog and data survive for [`restart`](Self::restart). Open cursors
     /// and transactions are lost.
     pub fn kill(&self, member: usize) {
         self.server(member).host.kill();

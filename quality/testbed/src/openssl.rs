@@ -1,4 +1,4 @@
-//! OpenSSL 1.1 for servers that link it, from Debian 11, beside the OpenSSL of the system.
+//! OpenSSL 1.1 for servers that link it, from Debian 11, next to the OpenSSL of the system.
 
 use std::{
     collections::BTreeSet,

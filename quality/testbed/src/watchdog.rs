@@ -2,11 +2,11 @@
 //!
 //! Statics are not dropped, panics may abort, and a test process may be killed. So each server
 //! runs under a small shell that takes orders from a pipe. When the last holder of the pipe's
-//! other end is gone, for whatever reason, the shell reads the end of the file, kills the server
+//! other end is gone, the shell reads the end of the file, kills the server
 //! and removes its folder.
 //!
 //! If a server is frozen at that moment, the system sends SIGHUP to the shell and the server: they are a group of
-//! processes with a stopped one among them, and nobody is left to wake it. The shell is not to end of that.
+//! processes with a stopped one among them, and no process is left to wake it. The shell ignores the signal.
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -1,9 +1,8 @@
-//! Operations of a transaction come one after the other, also when the future of one is dropped.
+//! Order of the operations of a transaction, also when a future is dropped.
 //!
-//! If the request of a dropped operation could arrive after the abort that follows it, it would
-//! start the transaction on the server again, with nobody left to end it. So an operation of a
-//! transaction runs in a task that ends by itself, and whatever comes next in the transaction waits
-//! for it, for a while.
+//! If the request of a dropped operation arrived after the abort that follows it, it would start
+//! the transaction on the server again, and no client would end it. An operation of a transaction
+//! therefore runs in a task with a limit, and the next command of the transaction waits for it.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

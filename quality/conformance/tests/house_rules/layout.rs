@@ -34,10 +34,11 @@ fn every_file_says_what_it_is_for_and_keeps_a_readable_size() {
 
 #[test]
 fn every_crate_takes_over_the_lints_of_the_workspace() {
-    let crates =
-        PRODUCTS.iter().flat_map(|it| fs::read_dir(root().join(it)).expect("a folder of crates"));
+    let products = PRODUCTS.iter().map(|product| root().join(product));
+    let crates = products.clone().flat_map(|it| fs::read_dir(it).expect("a folder of crates"));
     let manifests = crates
         .map(|entry| entry.expect("readable").path())
+        .chain(products)
         .filter(|path| !path.ends_with("fuzz"))
         .map(|path| path.join("Cargo.toml"));
     let unlinted = manifests

@@ -26,7 +26,7 @@ struct Source {
 }
 
 /// Folders of the repository that contain crates.
-const PRODUCTS: &[&str] = &["driver", "kit", "program", "quality"];
+const PRODUCTS: &[&str] = &["driver", "kit", "patterns", "program", "quality"];
 
 /// Rust files below these folders of the repository, sorted by path.
 fn sources(folders: &[&str]) -> Vec<Source> {

@@ -1,8 +1,7 @@
-//! From a password to the two keys of a SCRAM conversation, and the memory of keys once derived.
+//! Derivation of the two keys of a SCRAM conversation from a password, and a cache of derived keys.
 //!
-//! Deriving is slow on purpose (thousands of hash rounds), so it happens once for each salt that a
-//! server sends, and [`KeyRequest`] is apart from the conversation, so that it can be carried to a
-//! thread where waiting hurts nobody.
+//! Derivation takes thousands of hash rounds. It happens once for each salt of a server.
+//! [`KeyRequest`] is separate from the conversation, so that it can run on a blocking thread.
 
 use std::{
     collections::VecDeque,
