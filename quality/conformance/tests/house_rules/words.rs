@@ -13,7 +13,7 @@ const MOST_RELATIVE: f64 = 3.0;
 
 /// Crates whose documentation is not in MongoDB's terms yet.
 const TO_REWRITE: &[&str] =
-    &["program/chaos", "program/cli", "quality/bench", "quality/conformance"];
+    &["patterns", "program/chaos", "program/cli", "quality/bench", "quality/conformance"];
 
 /// Guides that are not in MongoDB's terms yet. `cli.md` is the program's help.
 const GUIDES_TO_REWRITE: &[&str] = &[
