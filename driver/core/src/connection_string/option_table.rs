@@ -148,7 +148,7 @@ pub(super) fn read(options: &str, draft: &mut UriDraft) -> Result<(), UriError> 
         match ROWS.iter().find(|row| row.name.eq_ignore_ascii_case(current)) {
             Some(row) => apply(row, value, draft)?,
             None if names_may_be_shown => {
-                draft.warn(format!("the option {name} is unknown: ignored"))
+                draft.warn(format!("the option {name} is unknown: ignored"));
             }
             None => draft.warn("an option is unknown: ignored".to_owned()),
         }
@@ -280,7 +280,7 @@ fn compressors(draft: &mut UriDraft, text: &str) -> Result<(), InvalidValue> {
             Ok(compressor) if !known.contains(&compressor) => known.push(compressor),
             Ok(_) => {}
             Err(_) => {
-                draft.warn("the option compressors has an unknown compressor: ignored".to_owned())
+                draft.warn("the option compressors has an unknown compressor: ignored".to_owned());
             }
         }
     }

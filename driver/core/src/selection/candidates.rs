@@ -18,7 +18,7 @@ pub(super) fn matching<'t>(
 ) -> Vec<&'t ServerDescription> {
     match target.resolve(topology) {
         SelectionTarget::Write => {
-            servers.retain(|server| accepts_writes(topology.topology_type, server))
+            servers.retain(|server| accepts_writes(topology.topology_type, server));
         }
         SelectionTarget::Server(address) => {
             servers.retain(|server| server.address == *address && is_usable(topology, server));

@@ -423,7 +423,7 @@ mod explaining {
             [server("a", ServerType::RsSecondary), down, server("c", ServerType::Unknown)],
         );
         let expected = "no primary: a:27017 is RSSecondary; b:27017 is unreachable: connection \
-                        refused; c:27017 has not answered yet";
+                        refused; c:27017 has not been checked yet";
         assert_eq!(explained(&set, SelectionTarget::Write), expected);
         assert_eq!(explained(&set, SelectionTarget::Read(&SelectionCriteria::default())), expected);
     }
@@ -445,7 +445,7 @@ mod explaining {
         let criteria = prefer(ReadPreference::secondary(options));
         assert_eq!(
             explained(&set, SelectionTarget::Read(&criteria)),
-            "no server suits read preference secondary with tags {dc: ny}, at most 90 s stale: \
+            "no server matches read preference secondary with tags {dc: ny}, at most 90 s stale: \
              a:27017 is RSPrimary with tags {\"dc\": \"ny\"}; \
              b:27017 is RSSecondary with tags {\"dc\": \"ny\"}, about 1010 s stale"
         );
@@ -463,7 +463,7 @@ mod explaining {
         let settings = SelectionSettings { server_selector: Some(none), ..Default::default() };
         assert_eq!(
             explain(&replica_set(), SelectionTarget::Write, &settings),
-            "the client's server selector refused every suitable server: a:27017"
+            "the client's server selector rejected every suitable server: a:27017"
         );
     }
 
@@ -474,7 +474,7 @@ mod explaining {
         let unknown = topology(TopologyType::Unknown, [down]);
         assert_eq!(
             explained(&unknown, SelectionTarget::Write),
-            "no server takes writes: a:27017 is unreachable: timed out"
+            "no server accepts writes: a:27017 is unreachable: timed out"
         );
         let b = address("b");
         assert_eq!(
