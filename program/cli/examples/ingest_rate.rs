@@ -1,5 +1,5 @@
-//! How fast `steadfast ingest` is, beside a loop around `insert_many` and, if there is one, `mongoimport`: the
-//! same file, batches, parallelism and write concern, in turn, on real servers.
+//! Rate of `steadfast ingest`, of a loop around `insert_many` and, if it is installed, of `mongoimport`: with the same
+//! file, batches, parallelism and write concern, in turn, on real servers.
 //!
 //! ```sh
 //! cargo build --release -p steadfast-cli --bins --examples
@@ -32,7 +32,7 @@ const BATCH: usize = 1000;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// Who writes, and how many batches at once.
+/// Program that writes, and its number of parallel batches.
 #[derive(Clone, Copy)]
 enum Contender {
     Loop(usize),
@@ -162,7 +162,7 @@ fn run(program: &mut Command) -> Result<(), Failure> {
     if output.status.success() { Ok(()) } else { Err(said.into()) }
 }
 
-/// What one would write otherwise: some tasks take lines, read them as documents, and insert them.
+/// A loop without `ingest`: tasks read lines as documents and insert them.
 async fn plain(records: &Collection<Document>, file: &Path, tasks: usize) -> Result<(), Failure> {
     let (send, receive) = mpsc::channel::<Vec<String>>(1);
     let receive = Arc::new(Mutex::new(receive));

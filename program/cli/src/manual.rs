@@ -28,7 +28,7 @@ const VARIABLES: [(&str, &str); 3] = [
         "the connection string, for commands without --uri. Other users of the machine cannot read its password \
          there. Not used by chaos.",
     ),
-    ("NO_COLOR", "if it is set and not empty, there are no colours without --color always."),
+    ("NO_COLOR", "if it is set and not empty, there are no colours unless --color enables them."),
     (
         "STEADFAST_MONGOD",
         "the mongod of commands that start real servers, instead of a downloaded one.",
