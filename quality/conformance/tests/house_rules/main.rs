@@ -28,6 +28,12 @@ struct Source {
 /// Folders of the repository that contain crates.
 const PRODUCTS: &[&str] = &["driver", "kit", "patterns", "program", "quality"];
 
+/// Folder of the crate that a file is part of. `patterns` is a product of one crate.
+fn crate_folder(path: &str) -> &str {
+    let depth = if path.starts_with("patterns/") { 1 } else { 2 };
+    path.match_indices('/').nth(depth - 1).map_or(path, |(end, _)| &path[..end])
+}
+
 /// Rust files below these folders of the repository, sorted by path.
 fn sources(folders: &[&str]) -> Vec<Source> {
     let root = root();

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use crate::{PRODUCTS, Source, assert_none, root, sources};
+use crate::{PRODUCTS, Source, assert_none, crate_folder, root, sources};
 
 /// What is set in code in the last column of a table and looks like the name of a test.
 fn named_tests(document: &str) -> BTreeSet<&str> {
@@ -77,7 +77,7 @@ fn a_test_that_does_not_run_is_noticed() {
 
 /// True for a file that is the root of a target.
 fn is_root(path: &str) -> bool {
-    let within: Vec<_> = path.split('/').skip(2).collect();
+    let within: Vec<_> = path[crate_folder(path).len()..].split('/').skip(1).collect();
     match within[..] {
         ["fuzz_targets", _] => true,
         ["build.rs"] | ["src", "lib.rs" | "main.rs"] | ["src", "bin", _] => true,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use crate::{PRODUCTS, Source, assert_none, root, sources};
+use crate::{PRODUCTS, Source, assert_none, crate_folder, root, sources};
 
 /// Words with which no documentation begins: it names the thing, then qualifies it.
 const RELATIVE: &[&str] =
@@ -83,12 +83,6 @@ fn doc_comments(text: &str) -> Vec<DocComment<'_>> {
 fn begins_with_relative(comment: &DocComment<'_>) -> bool {
     let first = comment.text[0].split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     RELATIVE.contains(&first)
-}
-
-/// Folder of the crate that a file is part of.
-fn crate_folder(path: &str) -> String {
-    let depth = if path.starts_with("patterns/") { 1 } else { 2 };
-    path.split('/').take(depth).collect::<Vec<_>>().join("/")
 }
 
 /// Avoided words in a line, without code in backticks and the operating system's "connection refused".
@@ -177,7 +171,7 @@ fn shipped() -> Vec<Source> {
 fn doc_comments_begin_with_a_noun_or_a_verb() {
     let mut crates: BTreeMap<String, (usize, Vec<String>)> = BTreeMap::new();
     for Source { path, text } in &shipped() {
-        let (count, relative) = crates.entry(crate_folder(path)).or_default();
+        let (count, relative) = crates.entry(crate_folder(path).to_owned()).or_default();
         for comment in doc_comments(text) {
             *count += 1;
             if begins_with_relative(&comment) {
@@ -202,8 +196,7 @@ fn doc_comments_begin_with_a_noun_or_a_verb() {
 #[test]
 fn public_docs_avoid_words_that_the_manual_does_not_use() {
     let mut complaints = Vec::new();
-    let exempt =
-        |path: &str| path.contains("/tests") || TO_REWRITE.contains(&crate_folder(path).as_str());
+    let exempt = |path: &str| path.contains("/tests") || TO_REWRITE.contains(&crate_folder(path));
     for Source { path, text } in shipped().iter().filter(|source| !exempt(&source.path)) {
         for comment in doc_comments(text).iter().filter(|comment| comment.is_public()) {
             for (line, text) in (comment.line..).zip(&comment.text) {

@@ -381,7 +381,7 @@ fn described(event: &CmapEvent) -> Value {
     let (name, mut fields) = tagged.into_iter().next().expect("an event has a name");
     let name = match name.strip_prefix("Pool") {
         Some(rest) => format!("ConnectionPool{rest}"),
-        None => name.replace("Checkout", "CheckOutResult"),
+        None => name.replace("Checkout", "CheckOut"),
     };
     fields["type"] = name.into();
     fields
