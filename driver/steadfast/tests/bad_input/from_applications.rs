@@ -29,7 +29,7 @@ async fn malformed_connection_strings_are_refused_with_the_reason() {
         ("mongodb://localhost/?directConnection=true&loadBalanced=true", "cannot be combined"),
         ("mongodb://a,b/?directConnection=true", "directConnection"),
         ("mongodb://localhost/?authMechanism=MAGIC", "authentication mechanism"),
-        ("mongodb+srv://one.example.org,two.example.org", "exactly one host name"),
+        ("mongodb+srv://one.example.org,two.example.org", "exactly one DNS name"),
         ("mongodb+srv://cluster.example.org:27017", "port"),
         ("mongodb://%ZZ@localhost", "%"),
         ("mongodb://localhost/?maxPoolSize=1&minPoolSize=2", "minPoolSize"),

@@ -19,7 +19,7 @@ pub(crate) fn check(call: &Call, command: &Command, is_set: bool) -> Result<(), 
     match call.transaction {
         Some(_) if !is_set => return Err(no_retryable_writes()),
         Some(arguments) if arguments.multi_document => {
-            check_in_transaction(call, command, arguments)?
+            check_in_transaction(call, command, arguments)?;
         }
         Some(_) if !command.retryable => return Err(not_retryable(call, command)),
         Some(_) | None => check_read_concern(call)?,
