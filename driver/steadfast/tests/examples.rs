@@ -98,9 +98,10 @@ fn assert_lines(printed: &str, expected: &[&str]) {
 }
 
 #[test]
-fn every_example_is_tested_and_listed_in_the_readme() {
+fn every_example_is_tested_and_listed_in_the_docs() {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = fs::read_to_string(crate_folder.join("../../README.md")).expect("the README");
+    let contents = crate_folder.join("../../docs/README.md");
+    let contents = fs::read_to_string(contents).expect("the table of contents");
     let files = fs::read_dir(crate_folder.join("examples")).expect("the examples");
     let mut found = 0;
     for file in files {
@@ -110,7 +111,7 @@ fn every_example_is_tested_and_listed_in_the_readme() {
         if TESTED.contains(&name) {
             found += 1;
             let link = format!("driver/steadfast/examples/{name}.rs");
-            assert!(readme.contains(&link), "the README does not link {link}");
+            assert!(contents.contains(&link), "docs/README.md does not link {link}");
             let text = fs::read_to_string(&path).expect("its source");
             assert!(text.contains(&format!("`cargo run -p steadfast --example {name}`")), "{name}");
             let lines = text.lines().count();
