@@ -137,7 +137,7 @@ async fn it_writes_to_several_databases_what_it_is_told() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_refused_before_anything_is_sent() {
+async fn invalid_client_bulk_writes_are_rejected_before_anything_is_sent() {
     let deployment = embedded::Deployment::replica_set(1).version("7.0").start();
     let (client, commands) = client_of(&deployment.uri()).await;
     let none: [WriteModel; 0] = [];
@@ -146,7 +146,7 @@ async fn what_cannot_be_done_is_refused_before_anything_is_sent() {
     let refused = [
         (bounded(client.bulk_write([insert(1)])).await, "8.0"),
         (bounded(client.bulk_write(none)).await, "at least one"),
-        (bounded(client.bulk_write([homeless])).await, "write 0 does not say"),
+        (bounded(client.bulk_write([homeless])).await, "model 0 has no namespace"),
         (bounded(unheard()).await, "unacknowledged write concern and ordered writes"),
         (
             bounded(unheard().ordered(false).verbose_results()).await.map(|it| it.summary),
