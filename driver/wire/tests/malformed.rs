@@ -286,6 +286,7 @@ fn nesting_depth_is_limited() {
 
 // pitfall 44
 #[test]
+#[allow(clippy::disallowed_types, reason = "a thread with a small stack")]
 fn deep_nesting_is_an_error_without_a_stack_overflow() {
     let mut message = Vec::new();
     let mut writer = MessageWriter::request(&mut message, 1, MsgFlags::empty());

@@ -141,7 +141,7 @@ fn conflicting_arguments_are_explained() {
         ),
         ("ingest --collection app.c --format ndjson -", 2, &["--source", "--id"]),
         ("ingest --collection app.c one.ndjson --checkpoint c --rejects c", 2, &["the same file"]),
-        ("pipe --upstream http://127.0.0.1:1", 2, &["it begins with mongodb://"]),
+        ("pipe --upstream http://127.0.0.1:1", 2, &["expected mongodb://"]),
     ];
     for mistake in mistakes {
         folder.make(*mistake, "", Stdio::piped());
@@ -163,7 +163,7 @@ fn invalid_connection_strings_are_not_quoted() {
         ("ingest --collection app.c one.ndjson", 2, &["--uri URI"]),
         ("doctor {nobody} mongodb://u:secret@h", 2, &["'mongodb://…@h'"]),
         ("serve --auth secret", 2, &["--auth: ", "a colon between them"]),
-        ("pipe --upstream http://u:secret@h", 2, &["it begins with mongodb://"]),
+        ("pipe --upstream http://u:secret@h", 2, &["expected mongodb://"]),
     ];
     for mistake in mistakes {
         let said = folder.make(*mistake, "", Stdio::piped());
@@ -253,7 +253,7 @@ fn unreadable_files_are_reported_with_the_reason() {
         (
             "ingest --uri {nobody} --collection app.c one.ndjson --checkpoint file",
             2,
-            &["--checkpoint file", "no checkpoint of this program"],
+            &["--checkpoint file", "not a checkpoint of this program"],
         ),
         (
             "ingest --uri {nobody} --collection app.c one.ndjson --checkpoint folder",
@@ -298,7 +298,7 @@ fn invalid_rules_and_servers_are_reported() {
         ("pipe --upstream {nobody} --record missing/r", 2, &["missing/r: No such file"]),
         ("pipe --upstream {nobody} --record file/r", 2, &["file/r: Not a directory"]),
         ("pipe --upstream {nobody} --record folder", 2, &["folder: Is a directory"]),
-        ("serve --version 1.0", 2, &["version 1.0 is not known"]),
+        ("serve --version 1.0", 2, &["unknown server version 1.0"]),
         ("serve --replica-set 0", 2, &["no members"]),
         ("serve --sharded a,a", 2, &["distinct names"]),
     ];
@@ -311,7 +311,7 @@ fn invalid_rules_and_servers_are_reported() {
 fn unwritable_files_are_reported_before_any_work() {
     let folder = Folder::new();
     let mistakes: &[Mistake] = &[
-        ("chaos --report missing/r.html", 2, &["--report missing/r.html", "make it first"]),
+        ("chaos --report missing/r.html", 2, &["--report missing/r.html", "create it first"]),
         ("chaos --report file/r.html", 2, &["--report file/r.html", "Not a directory"]),
         ("chaos --report folder", 2, &["--report folder", "a folder"]),
         (

@@ -67,7 +67,7 @@ fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
     let said = pipe.end();
     assert!(said.contains("-> ping admin, "), "{said}");
     assert!(said.contains("<- ping: ok"), "{said}");
-    assert!(said.contains("lost the reply after the server executed (r)"), "{said}");
+    assert!(said.contains("lost the reply after the execution (r)"), "{said}");
     assert!(said.contains("rule \"r\" (loseReply): applied 1 of 2 times"), "{said}");
 
     let recorded = fs::read_to_string(&record).unwrap();

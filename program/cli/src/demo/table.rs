@@ -18,7 +18,7 @@ idempotent        counts in two idempotent steps: twice the writes
 retryable-writes  uses retryable writes: the server recognises the retry
 
 exact: each event is counted once. in doubt: the error leaves it open.
-Why: docs/resilience.md. The same faults for your application: steadfast pipe --help";
+Why: docs/resilience.md. Faults for your application: steadfast pipe --help";
 
 /// Returns both tables, in 80 columns.
 pub(super) fn text(paint: Paint, plan: &Plan, tallies: &Tallies) -> String {

@@ -70,7 +70,8 @@ impl Manifest {
         demand(self.license.is_some() && self.repository.is_some(), "no `license` or `repository`");
         let keywords = self.keywords.iter();
         demand(
-            (1..=MOST_KEYWORDS).contains(&self.keywords.len()) && keywords.clone().all(is_keyword),
+            (1..=MOST_KEYWORDS).contains(&self.keywords.len())
+                && keywords.clone().all(|keyword| is_keyword(keyword)),
             "no one to five `keywords` that crates.io accepts",
         );
         let unknown = |category: &String| !CATEGORIES.contains(&category.as_str());
@@ -121,7 +122,7 @@ impl Manifest {
 }
 
 /// True if crates.io accepts the keyword.
-fn is_keyword(keyword: &String) -> bool {
+fn is_keyword(keyword: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_+".contains(&byte);
     keyword.len() <= LONGEST_KEYWORD
         && keyword.starts_with(|first: char| first.is_ascii_alphanumeric())

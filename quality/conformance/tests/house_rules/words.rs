@@ -182,7 +182,6 @@ fn doc_comments_begin_with_a_noun_or_a_verb() {
     let mut complaints = Vec::new();
     for (folder, (count, relative)) in crates {
         let share = 100.0 * relative.len() as f64 / count.max(1) as f64;
-        println!("{folder}: {} of {count} doc comments ({share:.1} %)", relative.len());
         if share >= MOST_RELATIVE && !TO_REWRITE.contains(&folder.as_str()) {
             complaints.push(format!(
                 "{folder}: {share:.1} % of the doc comments begin with one of {RELATIVE:?}:"

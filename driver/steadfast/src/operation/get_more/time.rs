@@ -105,7 +105,7 @@ mod tests {
         assert!(refused(mode).contains("no timeout"));
         let tailable = FindOptions::builder().timeout(SECOND).cursor_type(CursorType::Tailable);
         let lifetime = tailable.timeout_mode(TimeoutMode::CursorLifetime).build();
-        assert!(refused(lifetime).contains("no end"));
+        assert!(refused(lifetime).contains("must be Iteration"));
         let awaiting = |wait: Duration, timeout: Duration| {
             FindOptions::builder()
                 .cursor_type(CursorType::TailableAwait)

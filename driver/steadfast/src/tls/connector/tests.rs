@@ -279,7 +279,7 @@ fn files_that_will_not_do_are_named_with_the_reason() {
         ("older.pem", &format!("{chain}{older}"), &cert, "encrypted private key"),
         ("mixed.pem", &format!("{other_key}{chain}"), &cert, "cannot be used as client"),
     ] {
-        let path = write_file(&folder, name, content);
+        let path = write_file(folder, name, content);
         let text = TlsConnector::new(&options(&path)).unwrap_err().to_string();
         assert!(text.contains(name) && text.contains(reason), "{name}: {text}");
     }

@@ -279,7 +279,7 @@ fn apply(catalog: &mut Catalog, act: &CatalogOperation) {
             catalog.sharded_mut(&messages()).unwrap().chunks.assign(&range, SHARDS[*shard]);
         }
         CatalogOperation::Join(shard, zone) => {
-            catalog.add_to_zone(SHARDS[*shard], ZONES[*zone]).unwrap()
+            catalog.add_to_zone(SHARDS[*shard], ZONES[*zone]).unwrap();
         }
         CatalogOperation::Zone(min, width, zone) => {
             let (min, max) = (doc! { "k": *min }, doc! { "k": min + width });
