@@ -43,7 +43,7 @@ impl Error {
     ///     Error::custom(number).with_context_of(&error).with_source(error)
     /// }
     /// # let error = numbered(7, Error::invalid_response("no field"));
-    /// # assert_eq!(error.get_custom(), Some(&7));
+    /// # assert_eq!(error.get_custom(), Some(&7_u32));
     /// ```
     pub fn with_context_of(mut self, other: &Self) -> Self {
         let history = History::of(other);
