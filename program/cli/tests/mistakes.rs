@@ -299,7 +299,7 @@ fn invalid_rules_and_servers_are_reported() {
         ("pipe --upstream {nobody} --record file/r", 2, &["file/r: Not a directory"]),
         ("pipe --upstream {nobody} --record folder", 2, &["folder: Is a directory"]),
         ("serve --version 1.0", 2, &["unknown server version 1.0"]),
-        ("serve --replica-set 0", 2, &["no members"]),
+        ("serve --replica-set 0", 2, &["at least one member"]),
         ("serve --sharded a,a", 2, &["distinct names"]),
     ];
     for mistake in mistakes {
