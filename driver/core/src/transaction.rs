@@ -365,7 +365,8 @@ impl Transaction {
                     self.commit_attempted = self.commit_attempted_before;
                 }
             }
-            TransactionPosition::Abort => self.abort_unsent = rejected,
+            // An attempt that was not sent leaves it as it was.
+            TransactionPosition::Abort => self.abort_unsent |= rejected,
             TransactionPosition::Outside
             | TransactionPosition::First
             | TransactionPosition::Later => {}
@@ -382,7 +383,7 @@ impl Transaction {
         &self.commits
     }
 
-    /// Stores the outcome of all commits so far, at the end of a call of commit.
+    /// Stores the outcome of all commits so far, after each attempt.
     pub fn commit_ended(&mut self, commits: OutcomeTracker) {
         self.commits = commits;
     }

@@ -32,13 +32,11 @@ struct SharedConnection {
 impl PinnedConnection {
     /// Pins a cursor to its connection. Without one, the cursor is not pinned.
     pub(crate) fn new(connection: Option<PooledConnection>) -> Self {
-        Self(connection.map(|mut connection| {
-            connection.pin(PinnedBy::Cursor);
-            Arc::new(SharedConnection {
-                connection: Mutex::new(Some(connection)),
-                of_transaction: false,
-            })
-        }))
+        let Some(connection) = connection else { return Self::default() };
+        let shared = SharedConnection { connection: Mutex::default(), of_transaction: false };
+        let pin = Self(Some(Arc::new(shared)));
+        pin.put_back(connection);
+        pin
     }
 
     /// Pins a transaction to a connection, which is in use.
@@ -53,12 +51,12 @@ impl PinnedConnection {
         Some(connection.ok_or_else(gone))
     }
 
-    /// Puts the connection back for the next command. Without a pin, it returns to its pool.
+    /// Puts the connection back for the next command. Without a pin, it returns to its pool. So does a
+    /// connection after an invalid reply, which its pool closes; the pin is then broken.
     pub(crate) fn put_back(&self, mut connection: PooledConnection) {
-        if let Some(shared) = &self.0 {
-            if shared.of_transaction {
-                connection.pin(PinnedBy::Transaction);
-            }
+        if let Some(shared) = self.0.as_ref().filter(|_| connection.is_clean()) {
+            let by = if shared.of_transaction { PinnedBy::Transaction } else { PinnedBy::Cursor };
+            connection.pin(by);
             *shared.lock() = Some(connection);
         }
     }

@@ -195,6 +195,18 @@ fn abandoned_transaction_with_an_unsent_commit_is_aborted() {
 }
 
 #[test]
+fn abort_is_still_to_be_sent_after_an_attempt_that_was_not_sent() {
+    let mut transaction = aborted();
+    // The pool was cleared while the abort waited for a connection.
+    transaction.end_attempt_failed(TransactionPosition::Abort, ErrorLabels::default());
+    assert_eq!(transaction.abandon(), TransactionEnd::Send);
+    let mut transaction = aborted();
+    transaction.begin_send(TransactionPosition::Abort, 1).unwrap();
+    transaction.end_attempt_failed(TransactionPosition::Abort, ErrorLabels::default());
+    assert_eq!(transaction.abandon(), TransactionEnd::Nothing);
+}
+
+#[test]
 fn operation_of_an_earlier_transaction_is_rejected() {
     let mut transaction = aborted();
     transaction.start(TransactionSettings::default(), || Some(2)).unwrap();

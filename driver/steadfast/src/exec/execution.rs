@@ -142,10 +142,7 @@ impl<'c> Execution<'c> {
             }
             None => match self.select(pin.as_ref(), until).await {
                 Ok(selected) => selected,
-                Err(error) => {
-                    let error = self.transaction.without_server(error);
-                    return self.give_up(self.retry.no_server(), Some(error));
-                }
+                Err(error) => return self.without_server(error),
             },
         };
         let Selected { server, .. } = &selected;
@@ -154,7 +151,7 @@ impl<'c> Execution<'c> {
             && let Err(give_up) =
                 self.retry.server_selected(ServerFacts::new(&server.address, description))
         {
-            return self.give_up(give_up, None);
+            return self.give_up(give_up);
         }
         let mut current = Current::new(began, self.backoff, server, pin);
         let _counted = server.begin_operation();
@@ -253,7 +250,7 @@ impl<'c> Execution<'c> {
     ) -> Ended {
         current.put_back(connection);
         match unsent {
-            Unsent::TooLate(give_up) => self.give_up(give_up, None),
+            Unsent::TooLate(give_up) => self.give_up(give_up),
             Unsent::Error(error) => self.failed(current, error, AttemptPhase::BeforeSend),
         }
     }
@@ -411,7 +408,7 @@ impl<'c> Execution<'c> {
         let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
         let labels = failure.labels;
         reply.labelled_retryable = verdict.add_retryable_write_label;
-        reply.transaction_label = self.transaction.fail(&failure, reply.labelled_retryable);
+        reply.transaction_label = self.transaction.fail(&failure, &self.retry, &verdict);
         self.attempts.add_reply(current, reply, self.retry.raised_attempt());
         self.conclude(verdict, labels)
     }
@@ -439,7 +436,7 @@ impl<'c> Execution<'c> {
         self.out_of_time |= error.is_out_of_time();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
-        let label = self.transaction.fail(&failure, verdict.add_retryable_write_label);
+        let label = self.transaction.fail(&failure, &self.retry, &verdict);
         let labels = failure.labels;
         if verdict.add_retryable_write_label {
             error.add_label(RETRYABLE_WRITE_ERROR);
@@ -466,13 +463,28 @@ impl<'c> Execution<'c> {
                 if overloaded {
                     self.tell_of_giving_up(verdict.budget_exhausted);
                 }
-                self.give_up(give_up, None)
+                self.give_up(give_up)
             }
         }
     }
 
-    fn give_up(&mut self, give_up: GiveUp, selection: Option<Error>) -> Ended {
-        Ended::Break(std::mem::take(&mut self.attempts).raise(give_up, selection))
+    fn give_up(&mut self, give_up: GiveUp) -> Ended {
+        Ended::Break(std::mem::take(&mut self.attempts).raise(give_up, None))
+    }
+
+    /// Gives up because no server could be selected. The label of the transaction is added to the error that
+    /// is raised, also if that is the error of an earlier attempt.
+    fn without_server(&mut self, error: Error) -> Ended {
+        let give_up = self.retry.no_server();
+        let label = self.transaction.without_server();
+        let mut raised = std::mem::take(&mut self.attempts).raise(give_up, Some(error));
+        if let Some(label) = label {
+            match &mut raised {
+                Ok(reply) => reply.transaction_label = Some(label),
+                Err(error) => error.add_label(label),
+            }
+        }
+        Ended::Break(raised)
     }
 
     /// Gives an overloaded server time.

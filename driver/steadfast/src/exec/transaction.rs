@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use steadfast_core::{
     description::{ServerDescription, ServerType},
-    retry::{AttemptFailure, Retry},
-    transaction::{TransactionPosition, unpins},
+    retry::{AttemptFailure, NextStep, Retry, RetryVerdict},
+    transaction::{TransactionPosition, TransactionState, unpins},
 };
 
 use crate::{
     command::{Command, CommandKind, Target},
-    error::{Error, Result},
+    error::Result,
     pin::{PinnedConnection, PinnedServer},
     session::{self, Session, TransactionScope},
     topology::Server,
@@ -27,7 +27,7 @@ pub(super) struct TransactionContext {
     session: Option<Arc<Session>>,
     /// The transaction's `txnNumber`.
     number: Option<i64>,
-    /// PinnedConnection server of the first attempt of an abort.
+    /// Pinned server of the first attempt of an abort.
     left: Option<PinnedServer>,
 }
 
@@ -150,29 +150,38 @@ impl TransactionContext {
         Ok(())
     }
 
-    /// An attempt failed: which label its error gets.
+    /// Records a failed attempt, after which `retry` decided on `verdict`. Returns the label that its
+    /// error gets.
     pub(super) fn fail(
         &self,
         failure: &AttemptFailure<'_>,
-        made_retryable: bool,
+        retry: &Retry,
+        verdict: &RetryVerdict,
     ) -> Option<&'static str> {
         let session = self.session.as_ref()?;
-        let label = self.part.label(failure, made_retryable || failure.labels.retryable_write);
-        session
-            .transaction(|transaction| transaction.end_attempt_failed(self.part, failure.labels));
-        if unpins(self.part, failure.labels, label) {
+        let retryable = verdict.add_retryable_write_label || failure.labels.retryable_write;
+        let label = self.part.label(failure, retryable);
+        let is_retried = matches!(verdict.next, NextStep::Retry { .. });
+        let keeps_pin = session.transaction(|transaction| {
+            transaction.end_attempt_failed(self.part, failure.labels);
+            if self.part == TransactionPosition::Commit {
+                // If the future is dropped in the backoff, this remains the outcome of the commit.
+                transaction.commit_ended(retry.outcomes().clone());
+            }
+            // Only the pinned mongos has the operations that the transaction has sent.
+            is_retried && transaction.state() == TransactionState::InProgress
+        });
+        if !keeps_pin && unpins(self.part, failure.labels, label) {
             drop(session.unpin());
         }
         label
     }
 
-    /// No server could be selected: the error with its label.
-    pub(super) fn without_server(&self, mut error: Error) -> Error {
-        if let (Some(label), Some(session)) = (self.part.label_without_server(), &self.session) {
-            error.add_label(label);
-            drop(session.unpin());
-        }
-        error
+    /// Unpins the session because no server could be selected. Returns the label that the error gets.
+    pub(super) fn without_server(&self) -> Option<&'static str> {
+        let (label, session) = (self.part.label_without_server()?, self.session.as_ref()?);
+        drop(session.unpin());
+        Some(label)
     }
 
     /// The command has ended.

@@ -5,6 +5,7 @@ mod balanced;
 mod commits;
 mod deadlines;
 mod dropped;
+mod overload;
 mod routers;
 
 use steadfast::{

@@ -157,3 +157,16 @@ async fn a_dropped_operation_is_over_before_the_next_takes_its_connection() {
     assert!(failed.is_some() && failed < aborted, "{ends:?}");
     watched.ping().await;
 }
+
+#[tokio::test]
+async fn a_connection_with_an_invalid_reply_does_not_stay_pinned() {
+    let (deployment, watched) = balanced("").await;
+    let mut session = begin(&watched).await;
+    insert(&watched, &mut session).await.unwrap();
+    deployment.suffer(&[Fault::WrongReply]);
+    insert(&watched, &mut session).await.unwrap_err();
+    commit(&mut session).await.unwrap();
+    let log = deployment.server().log();
+    let commits = log.connections_of("commitTransaction");
+    assert!(!log.connections_of("insert").contains(&commits[0]), "{commits:?}");
+}
