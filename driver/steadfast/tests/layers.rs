@@ -11,6 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
 /// The modules, from the lowest to the highest. A new module needs a place here.
 const LAYERS: [&str; 34] = [
     "random",
@@ -53,7 +55,7 @@ struct File {
     path: PathBuf,
     /// The top-level module that it is part of.
     module: String,
-    /// Without comments, texts and tests.
+    /// Tokens without comments, literals and tests, as text.
     code: String,
 }
 
@@ -87,67 +89,115 @@ fn sources() -> Vec<File> {
     paths.into_iter().map(file).collect()
 }
 
-/// The source without comments and texts, up to its tests.
+/// The tokens of a source without comments, literals and tests, as text: a space between two names, each `impl` on
+/// a line of its own, and `self` instead of a `super` that stays in the file.
 fn code_of(source: &str) -> String {
+    let tokens: TokenStream = source.parse().expect("a source that compiles");
     let mut code = String::new();
-    let mut lines = source.lines().peekable();
-    while let Some(line) = lines.next() {
-        let is_module = |line: &&str| line.trim_start_matches("pub(crate) ").starts_with("mod ");
-        if line == "#[cfg(test)]"
-            && lines.peek().is_some_and(|it| is_module(it) && it.ends_with('{'))
-        {
-            break;
-        }
-        let line = line.split("//").next().unwrap_or_default();
-        // Every second piece is within quotes.
-        for outside in line.split('"').step_by(2) {
-            code.push_str(outside);
-            code.push(' ');
-        }
-        code.push('\n');
-    }
+    write_tokens(tokens, 0, &mut code);
     code
 }
 
-/// The first two names of every path that begins with `crate::`, in lists too.
-fn crate_paths(code: &str) -> Vec<(String, Option<String>)> {
-    let mut paths = Vec::new();
-    for (at, found) in code.match_indices("crate::") {
-        let begins = code[..at].chars().next_back().is_none_or(|it| !is_of_name(it));
-        if begins {
-            collect(&code[at + found.len()..], &mut paths);
+/// Writes the tokens of a module that `modules` others of its file contain.
+fn write_tokens(tokens: TokenStream, modules: usize, code: &mut String) {
+    // The item after `#[cfg(test)]` ends with the next group in braces or semicolon.
+    let mut in_test = false;
+    let mut begins_module = false;
+    let mut supers = 0;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) if !in_test => {
+                let mut name = name.to_string();
+                supers = if name == "super" { supers + 1 } else { 0 };
+                if (1..=modules).contains(&supers) {
+                    name = "self".to_owned();
+                }
+                begins_module |= name == "mod";
+                if name == "impl" {
+                    code.push('\n');
+                } else if code.ends_with(is_of_name) {
+                    code.push(' ');
+                }
+                code.push_str(&name);
+            }
+            TokenTree::Punct(punct) if in_test => in_test = punct.as_char() != ';',
+            TokenTree::Punct(punct) => {
+                begins_module &= punct.as_char() != ';';
+                code.push(punct.as_char());
+            }
+            TokenTree::Group(group) if in_test => in_test = group.delimiter() != Delimiter::Brace,
+            TokenTree::Group(group) if group.stream().to_string() == "cfg (test)" => in_test = true,
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                let inside = begins_module && open == "{";
+                begins_module &= open != "{";
+                code.push_str(open);
+                write_tokens(group.stream(), modules + usize::from(inside), code);
+                code.push_str(close);
+            }
+            TokenTree::Ident(_) | TokenTree::Literal(_) => {}
         }
     }
-    paths
 }
 
-/// Reads one path, or the paths in braces.
-fn collect(rest: &str, paths: &mut Vec<(String, Option<String>)>) {
-    let rest = rest.trim_start();
-    let Some(inside) = rest.strip_prefix('{') else {
-        let first: String = rest.chars().take_while(|it| is_of_name(*it)).collect();
-        let second = rest[first.len()..]
-            .strip_prefix("::")
-            .map(|rest| rest.chars().take_while(|it| is_of_name(*it)).collect::<String>());
-        if !first.is_empty() {
-            paths.push((first, second.filter(|it| !it.is_empty())));
-        }
-        return;
-    };
-    let (mut depth, mut begin) = (1, 0);
-    for (at, letter) in inside.char_indices() {
+/// The text up to the brace that closes the block in which it begins.
+fn block(code: &str) -> &str {
+    let mut depth = 1;
+    for (at, letter) in code.char_indices() {
         match letter {
             '{' => depth += 1,
             '}' => depth -= 1,
             _ => {}
         }
-        if depth == 0 || (depth == 1 && letter == ',') {
-            collect(&inside[begin..at], paths);
-            begin = at + 1;
-        }
         if depth == 0 {
-            return;
+            return &code[..at];
         }
+    }
+    code
+}
+
+/// Paths that begin with this prefix, in lists too: the rest of each path, as its names.
+fn paths_after(prefix: &str, code: &str) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for (at, found) in code.match_indices(prefix) {
+        let begins = !code[..at].ends_with(|it| is_of_name(it) || it == ':');
+        if begins {
+            collect(&code[at + found.len()..], &[], &mut paths);
+        }
+    }
+    paths
+}
+
+/// Reads one path, or the paths in braces. The last name of `a as b` is `a as b`.
+fn collect(rest: &str, before: &[String], paths: &mut Vec<Vec<String>>) {
+    if let Some(rest) = rest.strip_prefix('{') {
+        let (list, mut depth, mut begin) = (block(rest), 0, 0);
+        for (at, letter) in list.char_indices() {
+            match letter {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 0 => {
+                    collect(&list[begin..at], before, paths);
+                    begin = at + 1;
+                }
+                _ => {}
+            }
+        }
+        if begin < list.len() {
+            collect(&list[begin..], before, paths);
+        }
+        return;
+    }
+    let end = rest.find(|it: char| !is_of_name(it) && it != ' ' && it != '*').unwrap_or(rest.len());
+    let path = [before, &[rest[..end].to_owned()]].concat();
+    match rest[end..].strip_prefix("::") {
+        Some(rest) => collect(rest, &path, paths),
+        None => paths.push(path),
     }
 }
 
@@ -155,24 +205,47 @@ fn is_of_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// What the root re-exports, by name, with its module.
+/// Names that the root re-exports, each with the module or crate that it is from.
 fn reexports(root: &str) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
-    for statement in root.split(';').filter(|it| it.contains("pub use self::{")) {
-        let list = &statement[statement.find("self::{").expect("it is there") + 7..];
-        for part in list.split("::").collect::<Vec<_>>().windows(2) {
-            let module: String = part[0].chars().rev().take_while(|it| is_of_name(*it)).collect();
-            let module: String = module.chars().rev().collect();
-            // The last name of the part is the next module.
-            let items = part[1].trim_start().trim_start_matches('{');
-            let items = items.split('}').next().unwrap_or(items);
-            let single = !part[1].trim_start().starts_with('{');
-            for item in items.split(',').take(if single { 1 } else { usize::MAX }) {
-                names.insert(item.trim().to_owned(), module.clone());
-            }
+    for path in paths_after("pub use ", root) {
+        let path: Vec<_> = path.into_iter().filter(|it| it != "self" && it != "crate").collect();
+        if let (Some(first), Some(last)) = (path.first(), path.last()) {
+            let name = last.rsplit(" as ").next().unwrap_or(last);
+            names.insert(name.to_owned(), first.clone());
         }
     }
     names
+}
+
+/// Complaints about the imports of a module of this level.
+fn wrong_imports(file: &File, own: usize, reexports: &BTreeMap<String, String>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let File { path, module: from, code } = file;
+    let mut complain = |what: String| wrong.push(format!("{}: {what}", path.display()));
+    for names in paths_after("crate::", code) {
+        let first = names[0].as_str();
+        let second = names.get(1).map(String::as_str);
+        let module = match (first, second) {
+            // The facade of `actions` and of those of `gridfs`.
+            ("action", Some("gridfs")) => "gridfs",
+            ("action", _) => "actions",
+            _ => reexports.get(first).map_or(first, String::as_str),
+        };
+        match level(module) {
+            Some(level) if level <= own => {}
+            Some(_) => complain(format!("{from} imports {module}, which is above it")),
+            // Another crate, by way of the root.
+            None if reexports.contains_key(first) => {}
+            None => complain(format!("no module {first}")),
+        }
+    }
+    // A file of depth 1 leaves its module by the first `super`.
+    let depth = path.components().count();
+    if code.contains(&"super::".repeat(depth)) {
+        complain(format!("`{}` leaves {from}", "super::".repeat(depth)));
+    }
+    wrong
 }
 
 #[test]
@@ -185,34 +258,56 @@ fn a_module_imports_only_from_below() {
     let mut wrong = BTreeSet::new();
     let mut seen = 0;
     for file in files.iter().filter(|file| file.module != "lib") {
-        let Some(own) = level(&file.module) else {
-            wrong.insert(format!("{} has no place in LAYERS", file.module));
-            continue;
-        };
-        for (first, second) in crate_paths(&file.code) {
-            let module = match (first.as_str(), second) {
-                // The facade of `actions` and of those of `gridfs`.
-                ("action", Some(second)) if second == "gridfs" => "gridfs".to_owned(),
-                ("action", _) => "actions".to_owned(),
-                (first, _) => reexports.get(first).cloned().unwrap_or_else(|| first.to_owned()),
-            };
-            seen += 1;
-            match level(&module) {
-                Some(level) if level <= own => {}
-                Some(_) => {
-                    let (path, from) = (file.path.display(), &file.module);
-                    wrong.insert(format!("{path}: {from} imports {module}, which is above it"));
-                }
-                // What the root takes from other crates.
-                None if module.starts_with(char::is_uppercase) || module == "bson" => {}
-                None => {
-                    wrong.insert(format!("{}: no module {module}", file.path.display()));
-                }
-            }
+        seen += paths_after("crate::", &file.code).len();
+        match level(&file.module) {
+            Some(own) => wrong.extend(wrong_imports(file, own, &reexports)),
+            None => wrong.extend([format!("{} has no place in LAYERS", file.module)]),
         }
     }
     assert!(seen > 500, "only {seen} imports were found");
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn imports_from_above_are_found_in_every_form() {
+    let root = code_of(
+        "mod client; pub use bson; pub use self::{client::{Client, Inner}, client::A as Handle};",
+    );
+    let reexports = reexports(&root);
+    let wrong = |path: &str, source: &str| {
+        let (path, module) = (PathBuf::from(path), "pool".to_owned());
+        let own = level("pool").expect("a layer");
+        !wrong_imports(&File { path, module, code: code_of(source) }, own, &reexports).is_empty()
+    };
+    for source in [
+        "use crate::client::Client;",
+        "use crate::Client;",
+        "use crate::Handle;",
+        "use crate ::client;",
+        "use crate::{error::Error, client::{self, Client}};",
+        "use crate::*;",
+        "use crate::{self as root};",
+        "use super::client::Client;",
+        "mod inside { use super::super::client::Client; }",
+        "fn f() { g(\"http://\", '\"', crate::client::f()); }",
+        "#[cfg(test)] mod tests { fn a() {} } fn f() { crate::exec::f() }",
+        "macro_rules! m { () => { $crate::client::f() } }",
+        "impl From<crate::client::Client> for A {}",
+    ] {
+        assert!(wrong("pool.rs", source), "{source}");
+    }
+    assert!(wrong("pool/wait.rs", "use super::super::client;"));
+    for source in [
+        "use crate::{bson::doc, error::Error, pool::*};",
+        "/// [crate::client]\n fn f() { \"crate::client\" }",
+        "#[cfg(test)] mod tests { use crate::Client; }",
+        "#[cfg(test)] use crate::Client;",
+        "use other_crate::client;",
+        "mod inside { use super::*; }",
+    ] {
+        assert!(!wrong("pool.rs", source), "{source}");
+    }
+    assert!(!wrong("pool/wait.rs", "use super::client;"));
 }
 
 /// Names of types with the modules that declare them; of functions with all modules that have one.
@@ -241,9 +336,8 @@ fn a_method_is_called_only_from_above_the_module_that_adds_it() {
     let mut wrong = BTreeSet::new();
     let mut added = 0;
     for file in &files {
-        let blocks = file.code.split("\nimpl").skip(1);
-        for block in blocks {
-            let head = block.split('{').next().unwrap_or_default();
+        for text in file.code.split("\nimpl").skip(1) {
+            let (head, body) = text.split_once('{').unwrap_or_default();
             if head.contains(" for ") {
                 continue;
             }
@@ -263,8 +357,7 @@ fn a_method_is_called_only_from_above_the_module_that_adds_it() {
             if home.contains(&file.module) {
                 continue;
             }
-            let end = block.find("\n}").unwrap_or(block.len());
-            for part in block[..end].split("fn ").skip(1) {
+            for part in block(body).split("fn ").skip(1) {
                 let name: String = part.chars().take_while(|it| is_of_name(*it)).collect();
                 // A name that others have as well says nothing of who is called.
                 if functions.get(&name).is_some_and(|modules| modules.len() > 1) {
@@ -272,8 +365,10 @@ fn a_method_is_called_only_from_above_the_module_that_adds_it() {
                 }
                 added += 1;
                 for caller in &files {
-                    let calls = caller.code.contains(&format!(".{name}("))
-                        || caller.code.contains(&format!("{subject}::{name}("));
+                    let calls =
+                        [format!(".{name}("), format!(".{name}::<"), format!("{subject}::{name}(")]
+                            .iter()
+                            .any(|it| caller.code.contains(it));
                     if calls && level(&caller.module).is_some_and(|level| level < own) {
                         wrong.insert(format!(
                             "{} calls {subject}::{name}, which {} adds",

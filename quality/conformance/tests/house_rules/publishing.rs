@@ -142,6 +142,61 @@ fn published_crates_have_the_fields_and_files_of_a_registry() {
     assert_none(&complaints);
 }
 
+/// Folders and files that the manifest excludes from the package.
+fn excluded(folder: &Path) -> Vec<PathBuf> {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+    let manifest: toml::Table = manifest.parse().expect("a manifest that cargo reads");
+    let list = manifest["package"].get("exclude").and_then(|it| it.as_array());
+    let paths = list.into_iter().flatten().filter_map(|it| it.as_str());
+    paths.map(|path| folder.join(path.trim_start_matches('/'))).collect()
+}
+
+/// Files that a source includes, by `#[path]` or `include_str!`, from outside of its crate's folder. Those of
+/// doctests (`#[doc = include_str!(..)]`) are read in the repository only.
+fn included_from_outside(folder: &Path, source: &Path, text: &str) -> Vec<String> {
+    let mut outside = Vec::new();
+    for line in text.lines().filter(|line| !line.contains("doc = include_str!")) {
+        for start in ["#[path = \"", "include_str!(\"", "include_bytes!(\""] {
+            let Some((_, rest)) = line.split_once(start) else { continue };
+            let path = rest.split('"').next().unwrap_or_default();
+            let mut place = source.parent().expect("a source is in a folder").to_owned();
+            for part in Path::new(path).components() {
+                match part {
+                    std::path::Component::ParentDir => _ = place.pop(),
+                    part => place.push(part),
+                }
+            }
+            if !place.starts_with(folder) {
+                outside.push(format!("{} includes {path}", source.display()));
+            }
+        }
+    }
+    outside
+}
+
+#[test]
+fn packages_include_no_file_from_outside_of_their_folder() {
+    let mut complaints = Vec::new();
+    for (_, manifest) in Metadata::of_this_workspace().published() {
+        let folder = manifest.manifest_path.parent().expect("a manifest is in a folder");
+        let excluded = excluded(folder);
+        let mut paths = Vec::new();
+        crate::collect(folder, &mut paths);
+        paths.retain(|path| !excluded.iter().any(|it| path.starts_with(it)));
+        for path in paths {
+            let text = fs::read_to_string(&path).expect("a readable source");
+            complaints.extend(included_from_outside(folder, &path, &text));
+        }
+    }
+    assert_none(&complaints);
+    let found = included_from_outside(
+        Path::new("/a/b"),
+        Path::new("/a/b/tests/c.rs"),
+        "#[path = \"../../d.rs\"]\n#[path = \"common/e.rs\"]\n const T: &str = include_str!(\"../../../f.md\");",
+    );
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
 #[test]
 fn release_notes_name_every_published_crate_in_an_order_that_works() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
