@@ -3,13 +3,13 @@
 //! # The problem
 //!
 //! `update_one({_id}, {$inc: {counter: 1}})` counts an event. If the connection breaks before the reply
-//! arrives, the client does not know whether the event was counted. A retry may count it twice; no retry may
-//! leave it out. Retryable writes solve this where the server supports them, as long as the client lives. They
-//! do not help on a standalone server, with `retryWrites=false`, or if the client crashes.
+//! arrives, the client cannot determine whether the event was counted. With a retry it may be counted twice;
+//! without, not at all. Retryable writes solve this where the server supports them, unless the client crashes.
+//! They do not help on a standalone server or with `retryWrites=false`.
 //!
-//! # The way
+//! # The solution
 //!
-//! Two steps, each of which is idempotent. Step one adds a token to the array `pending` of the counter's
+//! An increment has two steps, each of which is idempotent. Step one adds a token to the array `pending` of the counter's
 //! document. Step two removes the token and increments the counter, in one atomic update that matches only if
 //! the token is pending. A second execution of step two matches nothing. The [sweep](Counters::sweep) performs
 //! step two for tokens that were left behind.
@@ -22,9 +22,9 @@
 //! counters.increment("2016-06-28").await?;
 //! assert_eq!(counters.value("2016-06-28").await?, Some(1));
 //!
-//! // Every now and then, anywhere:
+//! // From time to time, from any client:
 //! let report = counters.sweep().await?;
-//! println!("finished {} increments that others had left behind", report.finished);
+//! println!("completed {} increments of other clients", report.finished);
 //! # Ok(()) }
 //! ```
 //!
@@ -41,13 +41,13 @@
 //! store(&intent);
 //! match counters.finish(&intent).await? {
 //!     Finished::Counted => {}
-//!     Finished::NeverBegun => println!("not counted, and never will be: ask for it anew"),
-//!     Finished::TooLate => println!("too old to know: the record was removed"),
+//!     Finished::NeverBegun => println!("not counted, and never will be: create a new intent"),
+//!     Finished::TooLate => println!("unknown: its tombstone may have been removed"),
 //! }
 //! # Ok(()) }
 //! ```
 //!
-//! # Why it holds
+//! # Why each event counts once
 //!
 //! The document of a counter: `{_id, counter, pending: [{token, by, until}], done: [{token, until}]}`.
 //!
@@ -59,7 +59,7 @@
 //!    is no other request. (Retries of the driver have the same `txnNumber`, which the server recognises.) If
 //!    there may be another request, because step one was sent more than once or the intent was stored, step two
 //!    leaves a tombstone in `done`. The sweep always does, because it cannot know how often step one was sent.
-//! 4. *A tombstone is removed only when no step one can follow*: later than `until` by a margin that exceeds
+//! 4. *A tombstone is removed only when no step one can arrive any more*: later than `until` by a margin that exceeds
 //!    the clock skew of servers and mongos.
 //! 5. *The sweep uses the same `until`*: it ignores tokens that are not older by the margin. It never meets a
 //!    step one that may still arrive, so writers can continue.
@@ -68,9 +68,9 @@
 //!    matched nothing does not: the server keeps no record of it, so an earlier attempt of the driver may still
 //!    arrive.)
 //! 7. *Acknowledged steps are durable*: each update waits for write concern `majority` with journaling,
-//!    whatever the collection's write concern. A pending token is therefore counted, at the latest by a sweep.
+//!    instead of the collection's write concern. A pending token is therefore counted, at the latest by a sweep.
 //!    The state of a token is read with read concern `linearizable`, so that a primary that has stepped down
-//!    cannot answer.
+//!    cannot reply.
 //!
 //! A client with a wrong clock can get an error, which reports both times; its event is not counted twice. One
 //! assumption remains: no step one is delayed, between the moment at which a server or mongos reads its clock
@@ -87,10 +87,10 @@
 //! intents in one counter within the time that they are kept. In a sharded collection the shard key is `_id`.
 
 mod candidate;
-mod course;
 mod documents;
 mod error;
 mod fields;
+mod increment;
 mod intent;
 #[cfg(test)]
 mod model;
@@ -102,10 +102,6 @@ use std::time::Duration;
 
 use bson::{Bson, DateTime, Document, oid::ObjectId};
 
-use self::{
-    course::{Course, Settled},
-    intent::Stage,
-};
 pub use self::{
     error::{CounterError, CounterErrorCause, IncrementState, IncrementStep},
     fields::Fields,
@@ -113,11 +109,15 @@ pub use self::{
     sweep::{Sweep, SweepFailure, SweepReport},
     value::Value,
 };
+use self::{
+    increment::{Increment, Resolution},
+    intent::IntentStage,
+};
 use steadfast::{Collection, error::Result};
 
 /// Counters of a collection, one for each document.
 #[derive(Clone, Debug)]
-#[must_use = "it counts nothing by itself"]
+#[must_use = "it does nothing until a method is called"]
 pub struct Counters {
     collection: Collection<Document>,
     fields: Fields,
@@ -139,12 +139,12 @@ pub enum Finished {
     TooLate,
 }
 
-impl From<Settled> for Finished {
-    fn from(settled: Settled) -> Self {
-        match settled {
-            Settled::Counted => Self::Counted,
-            Settled::NeverBegun(_) => Self::NeverBegun,
-            Settled::CannotBeTold(_) => Self::TooLate,
+impl From<Resolution> for Finished {
+    fn from(resolution: Resolution) -> Self {
+        match resolution {
+            Resolution::Counted => Self::Counted,
+            Resolution::NeverBegun(_) => Self::NeverBegun,
+            Resolution::Unknown(_) => Self::TooLate,
         }
     }
 }
@@ -239,11 +239,11 @@ impl Counters {
 
     async fn increment_as(&self, intent: Intent) -> std::result::Result<(), CounterError> {
         let until = intent.until;
-        let course = Course::of_our_own(&intent, self.keep, self.retries);
-        let (server, state) = match self.follow(&intent, course).await? {
-            Settled::Counted => return Ok(()),
-            Settled::NeverBegun(server) => (server, IncrementState::NeverBegun),
-            Settled::CannotBeTold(server) => (server, IncrementState::MaybePending),
+        let increment = Increment::unshared(&intent, self.keep, self.retries);
+        let (server, state) = match self.run(&intent, increment).await? {
+            Resolution::Counted => return Ok(()),
+            Resolution::NeverBegun(server) => (server, IncrementState::NeverBegun),
+            Resolution::Unknown(server) => (server, IncrementState::MaybePending),
         };
         let cause = CounterErrorCause::TooLate { until, server, client: DateTime::now() };
         let (intent, cause) = (Box::new(intent), Box::new(cause));
@@ -252,8 +252,8 @@ impl Counters {
 
     /// Creates an intent: store it, then [`finish`](Self::finish) it. Nothing is sent yet.
     ///
-    /// It must begin within the window. Its end leaves a tombstone in the counter's document, so that it is
-    /// counted once, however often it is finished.
+    /// It must begin within the window. When it is finished, a tombstone stays in the counter's document, so that
+    /// it is counted once even if it is finished several times.
     pub fn intend(&self, id: impl Into<Bson>, by: i64) -> Intent {
         let now = DateTime::now();
         Intent {
@@ -262,7 +262,7 @@ impl Counters {
             by,
             since: documents::earlier(now, self.window),
             until: documents::later(now, self.window),
-            stage: Stage::Open,
+            stage: IntentStage::Open,
         }
     }
 
@@ -278,23 +278,23 @@ impl Counters {
     ///
     /// A dropped call leaves the intent as it is: call it again.
     pub async fn finish(&self, intent: &Intent) -> std::result::Result<Finished, CounterError> {
-        let course = Course::of_anybody(intent, self.keep, self.retries);
-        self.follow(intent, course).await.map(Finished::from)
+        let increment = Increment::shared(intent, self.keep, self.retries);
+        self.run(intent, increment).await.map(Finished::from)
     }
 
-    /// Makes sure that an intent is never counted, if it has not begun. If it has, it is finished.
+    /// Prevents an intent from being counted if it has not begun. If it has begun, it is finished.
     ///
     /// # Errors
     ///
     /// A [`CounterError`] if a step failed; call it again later.
     pub async fn give_up(&self, intent: &Intent) -> std::result::Result<Finished, CounterError> {
-        let course = Course::of_anybody(intent, self.keep, self.retries).given_up();
-        self.follow(intent, course).await.map(Finished::from)
+        let increment = Increment::shared(intent, self.keep, self.retries).given_up();
+        self.run(intent, increment).await.map(Finished::from)
     }
 
     /// Removes the tombstone of an intent. Returns `false` if it cannot be removed yet.
     ///
-    /// For a caller that has recorded the result and never finishes the intent again. The tombstone is needed
+    /// Call it after you have recorded the result; the intent must not be finished again. The tombstone is needed
     /// until the margin after [`Intent::until`], because a step one may still arrive. If this is never called,
     /// the sweep removes the tombstone. It assumes that no server or mongos delays a request for longer than
     /// the margin.
@@ -302,10 +302,10 @@ impl Counters {
     /// # Errors
     ///
     /// The driver's error if the update failed.
-    pub async fn forget(&self, intent: &Intent) -> Result<bool> {
+    pub async fn remove_tombstone(&self, intent: &Intent) -> Result<bool> {
         intent.check()?;
         self.fields.check()?;
-        let statement = documents::forget(&self.fields, intent, self.margin);
+        let statement = documents::remove_tombstone(&self.fields, intent, self.margin);
         Ok(self.update(&statement).await?.matched_count > 0)
     }
 

@@ -2,17 +2,17 @@
 //! copies.
 //!
 //! A write that is not acknowledged in time may be applied all the same. An application that then writes to another
-//! datacenter can leave the document twice, each copy with its own `_id` and datacenter. No event is lost that way;
-//! readers bear the cost:
+//! datacenter can leave two copies of the document, each with its own `_id` and datacenter. No event is lost; the
+//! cost is that of reads:
 //!
-//! - A query must read all datacenters, because the filter cannot tell where a document is. [`Duplicates::read`]
-//!   rejects a filter on the datacenter.
+//! - A query must read all datacenters, because a document may be in any of them. [`Duplicates::read`] rejects a
+//!   filter on the datacenter.
 //! - Of the copies of an event, one is returned: the [first](Keep::First) or the [last](Keep::Last) by the
 //!   timestamp of its ObjectId, then by its other bytes. Copies have the same [key](Duplicates::key), which the
 //!   application gives each event, such as a `message_id`.
 //!
-//! [`Duplicates::trim`] deletes the other copies, so that readers have less to skip. It is optional: reads are
-//! right with or without it.
+//! [`Duplicates::trim`] deletes the other copies, so that reads skip fewer documents. It is optional: the results of
+//! reads are the same without it.
 //!
 //! The documents and times of this example are those of MongoDB's tutorial on distributed local writes:
 //!
@@ -48,7 +48,7 @@
 //! assert_eq!(found.current().get_str("datacenter")?, "bravo");
 //! assert!(!found.advance().await?);
 //!
-//! // What would a trim delete? Unless it is error_returned to delete, it only looks.
+//! // By default, a trim is a dry run.
 //! assert_eq!(duplicates.trim(doc! {}).await?.surplus, 1);
 //! let report = duplicates.trim(doc! {}).dry_run(false).await?;
 //! assert_eq!(report.deleted, 1);
@@ -59,7 +59,7 @@
 //! # Copies
 //!
 //! Two documents are copies of one event if their keys are equal for a server: `1`, `1.0` and `NumberLong(1)` are
-//! equal, and strings are compared byte by byte, whatever the collation of the collection. A document is not a
+//! equal, and strings are compared byte by byte, not by the collation of the collection. A document is not a
 //! copy, and is returned and kept, if
 //!
 //! - a field of the key is missing or null, so that its event is unknown,

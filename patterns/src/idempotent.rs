@@ -1,7 +1,7 @@
 //! Idempotent operations: safe to retry, because a second execution changes nothing.
 //!
-//! Was a write applied whose reply is lost? Retryable writes answer that, as long as there is a replica set
-//! or a sharded cluster, `retryWrites` is on, and one retry is enough. This module is for the rest: standalone
+//! If the reply to a write is lost, retryable writes resolve the doubt, provided that there is a replica set or a
+//! sharded cluster, `retryWrites` is on, and one retry is enough. This module is for the other cases: standalone
 //! servers, `retryWrites=false`, an outage that lasts longer than the driver's retry, an application that was
 //! restarted. It relies on the operation itself, not on a record of the server:
 //!
@@ -94,14 +94,14 @@ pub(super) use retried_action;
 
 /// Encoded document with its `_id`, the same for each attempt.
 #[derive(Debug)]
-struct Prepared {
+struct PreparedDocument {
     bytes: RawDocumentBuf,
     id: bson::Bson,
     /// `true` if the document had an `_id`.
     is_given: bool,
 }
 
-impl Prepared {
+impl PreparedDocument {
     fn new(document: &impl Serialize) -> Result<Self> {
         let mut bytes = Vec::new();
         bson::serialize_to_buffer(document, &mut bytes)?;
@@ -131,18 +131,17 @@ pub(super) fn reject_unacknowledged<T: Send + Sync>(
         return Ok(());
     }
     Err(Error::invalid_argument(
-        "with a write concern of w: 0 no reply is awaited, so that it cannot be told whether the write \
-         has to be sent again",
+        "write concern w: 0 is not supported: without a reply, the outcome of an attempt is unknown",
     ))
 }
 
 /// Rejects filters with random operators, which may match other documents at the next attempt.
 pub(super) fn reject_random(filter: &Document, variables: Option<&Document>) -> Result<()> {
-    let chance =
+    let operator =
         filter::random_operator(filter).or_else(|| variables.and_then(filter::random_operator));
-    let Some(operator) = chance else { return Ok(()) };
+    let Some(operator) = operator else { return Ok(()) };
     Err(Error::invalid_argument(format!(
-        "it cannot be sent again safely: with {operator}, the filter may match other documents the \
-         second time; find their _ids first, and say these in the filter"
+        "this operation cannot be retried safely: with {operator}, the filter may match other documents \
+         at the second attempt; find the _ids first and use them in the filter"
     )))
 }

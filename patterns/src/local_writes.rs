@@ -77,9 +77,9 @@
 
 mod batch;
 mod builder;
+mod cause;
 mod document;
 mod error;
-mod fault;
 mod health;
 mod log;
 mod metrics;
@@ -98,7 +98,7 @@ pub use self::{
     metrics::{DatacenterMetrics, DatacenterStatus, LocalWriterMetrics},
     receipt::{FailedAttempt, Receipt},
 };
-use self::{document::Unaddressed, fault::Fault, shared::Shared};
+use self::{cause::FailureCause, document::UnroutedDocument, shared::Shared};
 use steadfast::error::Error;
 
 /// Writer of documents to the nearest datacenter that acknowledges them. See the [module](self).
@@ -142,7 +142,7 @@ impl LocalWriter {
         &self,
         document: &T,
     ) -> impl Future<Output = Result<Receipt, LocalWriteError>> + Send + use<'_, T> {
-        let document = Unaddressed::new(document);
+        let document = UnroutedDocument::new(document);
         async move { insert(&self.0, document.map_err(LocalWriteError::Invalid)?).await }
     }
 
@@ -177,13 +177,13 @@ impl LocalWriter {
         I: IntoIterator<Item: Serialize>,
     {
         let documents: Vec<_> =
-            documents.into_iter().map(|document| Unaddressed::new(&document)).collect();
+            documents.into_iter().map(|document| UnroutedDocument::new(&document)).collect();
         async move { batch::insert_many(&self.0, documents).await }
     }
 
     /// Returns the state of the datacenters, nearest first.
     pub fn datacenters(&self) -> Vec<DatacenterStatus> {
-        self.0.datacenters()
+        self.0.statuses()
     }
 
     /// Waits until no datacenter is marked down.
@@ -198,11 +198,14 @@ impl LocalWriter {
 }
 
 /// Inserts one document into one datacenter after the other, until one acknowledges or rejects it.
-async fn insert(writer: &Arc<Shared>, document: Unaddressed) -> Result<Receipt, LocalWriteError> {
+async fn insert(
+    writer: &Arc<Shared>,
+    document: UnroutedDocument,
+) -> Result<Receipt, LocalWriteError> {
     let mut failed: Vec<FailedAttempt> = Vec::new();
     for nth in writer.order() {
         let ticket = writer.begin(nth);
-        let name = &writer.sites[nth].name;
+        let name = &writer.datacenters[nth].name;
         let id = ObjectId::new();
         let Err(error) = send(writer, nth, &document, id).await else {
             writer.written(ticket, 1, usize::from(!failed.is_empty()));
@@ -212,23 +215,23 @@ async fn insert(writer: &Arc<Shared>, document: Unaddressed) -> Result<Receipt, 
             }
             return Ok(Receipt::new(name, id, failed));
         };
-        match fault::of(&error) {
-            Fault::Document => {
+        match cause::of(&error) {
+            FailureCause::Document => {
                 writer.count_rejected(1);
                 failed.push(FailedAttempt::new(name, id, error));
                 return Err(LocalWriteError::Rejected { attempts: failed });
             }
-            Fault::Datacenter => {
+            FailureCause::Datacenter => {
                 writer.failed(ticket, std::iter::once(error.outcome()), &error);
                 failed.push(FailedAttempt::new(name, id, error));
             }
-            Fault::Unknown => {
+            FailureCause::Unknown => {
                 writer.count_failed(ticket, std::iter::once(error.outcome()));
                 failed.push(FailedAttempt::new(name, id, error));
             }
         }
     }
-    if fault::is_rejected_by_all(&failed) {
+    if cause::is_rejected_by_all(&failed) {
         writer.count_rejected(1);
         return Err(LocalWriteError::Rejected { attempts: failed });
     }
@@ -241,12 +244,13 @@ async fn insert(writer: &Arc<Shared>, document: Unaddressed) -> Result<Receipt, 
 async fn send(
     writer: &Shared,
     nth: usize,
-    document: &Unaddressed,
+    document: &UnroutedDocument,
     id: ObjectId,
 ) -> Result<(), Error> {
-    let site = &writer.sites[nth];
-    let document = document.addressed(id, &writer.field, &site.name)?;
-    site.collection
+    let datacenter = &writer.datacenters[nth];
+    let document = document.for_datacenter(id, &writer.field, &datacenter.name)?;
+    datacenter
+        .collection
         .insert_one(document)
         .write_concern(writer.write_concern.clone())
         .timeout(writer.limit)

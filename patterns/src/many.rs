@@ -8,8 +8,8 @@
 //! - [`update_many`]: if the [check](super::idempotent::update) finds the update idempotent. Any other is an error
 //!   before anything is sent.
 //!
-//! The price is the count. After an attempt that may have been applied, the next one counts what was left:
-//! [`Counted::exact`] is `None` then, and [`Counted::at_least`] is a lower bound.
+//! The count may be inexact. After an attempt that may have been applied, the next one counts the remaining
+//! documents: [`Counted::exact`] is `None` then, and [`Counted::at_least`] is a lower bound.
 //!
 //! Documents that match only between two attempts are written as well, as by a single later operation.
 //!
@@ -134,12 +134,12 @@ impl UpdateMany {
     async fn execute(self) -> Result<Counted<UpdateResult>> {
         let options = self.options.unwrap_or_default();
         reject_unacknowledged(&self.collection, options.write_concern.as_ref())?;
-        let verdict = of_update_many(&self.filter, &self.update, Some(&options));
-        if !verdict.is_idempotent() {
+        let check = of_update_many(&self.filter, &self.update, Some(&options));
+        if !check.is_idempotent() {
             return Err(Error::invalid_argument(format!(
-                "this update_many cannot be sent again safely, it is {verdict}; find the documents and \
-                 write a bulk_write of update_one by _id, which the server recognises when it is sent \
-                 again, or count with steadfast_patterns::counter, or use a transaction"
+                "this update_many cannot be retried safely, it is {check}; find the documents and use a \
+                 bulk_write of update_one by _id with retryable writes, or steadfast_patterns::counter, or a \
+                 transaction"
             )));
         }
         let mut retry = RetryState::begin(self.retries, options.timeout, self.collection.timeout());

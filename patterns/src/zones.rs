@@ -1,4 +1,4 @@
-//! Zones of a sharded cluster: documents of each datacenter live on its shards.
+//! Zones of a sharded cluster: the documents of each datacenter are stored on its shards.
 //!
 //! An application that writes to the nearest datacenter, and must be able to write when another one is down,
 //! needs a sharded cluster in which a field of each document determines its shards. MongoDB's zones do that:

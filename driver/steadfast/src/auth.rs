@@ -1,12 +1,13 @@
-//! Proving to a server who we are: the conversations that open a connection for its user.
+//! Authentication of new connections: SCRAM, PLAIN and X.509.
 //!
-//! One [`Authenticator`] serves all connections of a client. For each connection it makes an
-//! [`Opening`], which rides on the `hello` (mechanism negotiation and speculative authentication),
-//! and [`finish`](Authenticator::finish)es from what the server answered. Commands travel through
-//! an [`Exchange`], so nothing here knows of sockets; the conversations themselves
-//! ([`scram`], [`plain`], [`x509`]) are bytes in and bytes out.
+//! One [`Authenticator`] serves all connections of a client. For each connection,
+//! [`open`](Authenticator::open) creates the fields added to `hello` (mechanism negotiation and
+//! speculative authentication), and [`finish`](Authenticator::finish) runs the rest of the
+//! conversation after the reply. Commands are sent through an [`Exchange`]. The modules [`scram`],
+//! [`plain`] and [`x509`] convert bytes to bytes, without I/O.
 //!
-//! Not here: which connections authenticate (all that operations use, and no monitor's), deadlines, and what a failure does to the pool.
+//! The connection decides whether to authenticate (monitoring connections do not) and has the
+//! deadline; the pool handles failures.
 
 mod error;
 mod plain;
@@ -37,7 +38,7 @@ pub(crate) trait Exchange: Send {
     ) -> impl Future<Output = Result<RawDocumentBuf, Self::Error>> + Send;
 }
 
-/// A credential that can be used: complete, and of a mechanism that we speak.
+/// Validated credential with a supported mechanism, and its cached keys.
 pub(crate) struct Authenticator {
     identity: Identity,
     keys: KeyCache,
@@ -50,7 +51,7 @@ enum Identity {
 }
 
 struct ScramIdentity {
-    /// The hash that the application chose; negotiated if it did not.
+    /// Hash function of the credential's mechanism. `None`: negotiated.
     hash: Option<Hash>,
     username: String,
     password: Zeroizing<String>,
@@ -58,12 +59,11 @@ struct ScramIdentity {
 }
 
 impl Authenticator {
-    /// Reads a credential.
+    /// Validates a credential.
     ///
     /// # Errors
     ///
-    /// When a part is missing or out of place, or when the mechanism is one that connection strings
-    /// may name but this driver does not speak.
+    /// If a part is missing or not allowed, or if the driver does not support the mechanism.
     pub(crate) fn new(credential: &Credential) -> Result<Self, AuthError> {
         let mechanism = credential.mechanism;
         credential.validate().map_err(|cause| AuthError::of_credential(mechanism, cause))?;
@@ -83,33 +83,35 @@ impl Authenticator {
                 let source = credential.source.as_deref().unwrap_or(EXTERNAL).to_owned();
                 Identity::Plain { username, password, source }
             }
-            // The enum may grow, and what is new there is not spoken here.
+            // `AuthMechanism` is non-exhaustive.
             Some(unsupported) => return Err(AuthError::new(unsupported, Cause::Unsupported)),
         };
         Ok(Self { identity, keys: KeyCache::default() })
     }
 
-    /// Begins on a new connection: what to add to its `hello`.
+    /// Returns the fields for the `hello` of a new connection.
     pub(crate) fn open(&self) -> Result<Opening, AuthError> {
         match &self.identity {
             Identity::Scram(scram) => {
-                // Without a mechanism, the handshake specification wants SHA-256 tried at once.
+                // The handshake specification: without a mechanism, attempt SHA-256 speculatively.
                 let client = scram.client(scram.hash.unwrap_or(Hash::Sha256))?;
                 let negotiate =
                     scram.hash.is_none().then(|| format!("{}.{}", scram.source, scram.username));
                 let source = scram.source.clone();
-                Ok(Opening { first: First::Scram { client, source }, negotiate })
+                Ok(Opening { speculative: SpeculativeRequest::Scram { client, source }, negotiate })
             }
             Identity::X509 { username } => {
                 let command = x509::command(username.as_deref());
-                Ok(Opening { first: First::X509(command), negotiate: None })
+                Ok(Opening { speculative: SpeculativeRequest::X509(command), negotiate: None })
             }
-            // Not one of the mechanisms that can be tried with the `hello`.
-            Identity::Plain { .. } => Ok(Opening { first: First::Nothing, negotiate: None }),
+            // PLAIN has no speculative authentication.
+            Identity::Plain { .. } => {
+                Ok(Opening { speculative: SpeculativeRequest::Nothing, negotiate: None })
+            }
         }
     }
 
-    /// Authenticates a connection whose `hello`, with the opening added to it, was answered.
+    /// Authenticates a connection after the reply to its `hello`.
     pub(crate) async fn finish<X: Exchange>(
         &self,
         opening: Opening,
@@ -117,31 +119,31 @@ impl Authenticator {
         exchange: &mut X,
     ) -> Result<(), X::Error> {
         let speculative = hello_reply.get_document("speculativeAuthenticate").ok();
-        match (&self.identity, opening.first, speculative) {
-            (Identity::Scram(scram), First::Scram { client, .. }, Some(reply)) => {
-                let reply = sasl::Reply::read(client.hash().mechanism(), reply)?;
+        match (&self.identity, opening.speculative, speculative) {
+            (Identity::Scram(scram), SpeculativeRequest::Scram { client, .. }, Some(reply)) => {
+                let reply = sasl::SaslReply::read(client.hash().mechanism(), reply)?;
                 self.converse(scram, client, reply, exchange).await
             }
             (Identity::Scram(scram), _, _) => {
                 let hash = scram.hash.unwrap_or_else(|| negotiated(hello_reply));
                 self.scram(scram, hash, exchange).await
             }
-            // The answer itself is the success: a failed attempt is left out of the reply.
-            (Identity::X509 { .. }, First::X509(_), Some(reply)) => {
-                Ok(sasl::refuse_failure(AuthMechanism::MongoDbX509, reply)?)
+            // Servers omit `speculativeAuthenticate` from the reply if the attempt failed.
+            (Identity::X509 { .. }, SpeculativeRequest::X509(_), Some(reply)) => {
+                Ok(sasl::check_ok(AuthMechanism::MongoDbX509, reply)?)
             }
             (Identity::X509 { username }, _, _) => {
                 let command = x509::command(username.as_deref());
                 let reply = exchange.command(EXTERNAL, command).await?;
-                Ok(sasl::refuse_failure(AuthMechanism::MongoDbX509, &reply)?)
+                Ok(sasl::check_ok(AuthMechanism::MongoDbX509, &reply)?)
             }
             (Identity::Plain { username, password, source }, _, _) => {
                 let payload = plain::message(username, password)?;
                 let command = sasl::start(AuthMechanism::Plain, payload);
                 let reply = exchange.command(source, command).await?;
-                match sasl::Reply::read(AuthMechanism::Plain, &reply)?.done {
+                match sasl::SaslReply::read(AuthMechanism::Plain, &reply)?.done {
                     true => Ok(()),
-                    false => Err(AuthError::new(AuthMechanism::Plain, Cause::NeverEnds).into()),
+                    false => Err(AuthError::new(AuthMechanism::Plain, Cause::NotDone).into()),
                 }
             }
         }
@@ -156,16 +158,16 @@ impl Authenticator {
         let client = scram.client(hash)?;
         let command = sasl::start_scram(hash.mechanism(), client.message());
         let reply = exchange.command(&scram.source, command).await?;
-        let reply = sasl::Reply::read(hash.mechanism(), &reply)?;
+        let reply = sasl::SaslReply::read(hash.mechanism(), &reply)?;
         self.converse(scram, client, reply, exchange).await
     }
 
-    /// The conversation from the server's challenge on.
+    /// Runs the conversation from the server's first message on.
     async fn converse<X: Exchange>(
         &self,
         scram: &ScramIdentity,
         client: ClientFirst,
-        challenge: sasl::Reply,
+        challenge: sasl::SaslReply,
         exchange: &mut X,
     ) -> Result<(), X::Error> {
         let mechanism = client.hash().mechanism();
@@ -178,25 +180,25 @@ impl Authenticator {
         let keys = self.derive(&request).await.ok_or_else(|| fail(Cause::Interrupted))?;
 
         let (answer, answered) = challenged.answer(&keys);
-        let command = sasl::proceed(&challenge.conversation, answer);
+        let command = sasl::continuation(&challenge.conversation, answer);
         let reply = exchange.command(&scram.source, command).await?;
-        let reply = sasl::Reply::read(mechanism, &reply)?;
+        let reply = sasl::SaslReply::read(mechanism, &reply)?;
         answered.verify(&reply.payload)?;
-        self.keys.keep(&request, keys);
+        self.keys.insert(&request, keys);
         if reply.done {
             return Ok(());
         }
 
-        // Servers before 4.4 want one more, empty exchange.
-        let command = sasl::proceed(&challenge.conversation, Vec::new());
+        // Servers before 4.4 require another, empty exchange.
+        let command = sasl::continuation(&challenge.conversation, Vec::new());
         let last = exchange.command(&scram.source, command).await?;
-        match sasl::Reply::read(mechanism, &last)?.done {
+        match sasl::SaslReply::read(mechanism, &last)?.done {
             true => Ok(()),
-            false => Err(fail(Cause::NeverEnds)),
+            false => Err(fail(Cause::NotDone)),
         }
     }
 
-    /// The keys, from memory or derived where the thousands of hash rounds delay no other task.
+    /// Returns the keys from the cache, or derives them on a blocking thread.
     async fn derive(&self, request: &Arc<KeyRequest>) -> Option<Arc<Keys>> {
         if let Some(keys) = self.keys.find(request) {
             return Some(keys);
@@ -249,9 +251,9 @@ fn random_nonce() -> Result<String, String> {
     Ok(BASE64.encode(bytes))
 }
 
-/// The default mechanism, by the rule of the authentication specification: SHA-256 if the server
-/// lists it for the user, otherwise SHA-1. This is the only way to SHA-1 without asking for it: a
-/// SHA-256 conversation that fails is never followed by another.
+/// Returns the negotiated hash by the rule of the authentication specification: SHA-256 if the
+/// server lists it for the user, otherwise SHA-1. A failed SHA-256 conversation is never followed
+/// by SHA-1.
 fn negotiated(hello_reply: &RawDocument) -> Hash {
     let listed = hello_reply.get_array("saslSupportedMechs").is_ok_and(|mechanisms| {
         mechanisms.into_iter().any(|mechanism| {
@@ -270,32 +272,32 @@ fn negotiated(hello_reply: &RawDocument) -> Hash {
 
 /// Fields that authentication adds to the `hello` of a new connection.
 pub(crate) struct Opening {
-    first: First,
+    speculative: SpeculativeRequest,
     negotiate: Option<String>,
 }
 
-enum First {
+enum SpeculativeRequest {
     Scram { client: ClientFirst, source: String },
     X509(RawDocumentBuf),
     Nothing,
 }
 
 impl Opening {
-    /// Adds `saslSupportedMechs` and `speculativeAuthenticate`, as far as they apply.
+    /// Adds `saslSupportedMechs` and `speculativeAuthenticate`, if they apply.
     pub(crate) fn append_to(&self, hello: &mut RawDocumentBuf) {
         if let Some(user) = &self.negotiate {
             hello.append(cstr!("saslSupportedMechs"), user.as_str());
         }
-        match &self.first {
-            First::Scram { client, source } => {
+        match &self.speculative {
+            SpeculativeRequest::Scram { client, source } => {
                 let mut command = sasl::start_scram(client.hash().mechanism(), client.message());
                 command.append(cstr!("db"), source.as_str());
                 hello.append(cstr!("speculativeAuthenticate"), command);
             }
-            First::X509(command) => {
+            SpeculativeRequest::X509(command) => {
                 hello.append(cstr!("speculativeAuthenticate"), command.clone());
             }
-            First::Nothing => {}
+            SpeculativeRequest::Nothing => {}
         }
     }
 }

@@ -2,9 +2,9 @@
 
 pub mod event;
 mod position;
+mod raw;
 mod resumable;
 pub mod session;
-mod watching;
 
 use std::{
     fmt,
@@ -18,9 +18,10 @@ use std::{
 use futures_core::Stream;
 use serde::de::DeserializeOwned;
 
-use self::{event::ResumeToken, watching::Watching};
+use self::{event::ResumeToken, raw::RawChangeStream};
 use crate::{
-    cursor::Advance, decode, error::Result, operation::change_stream::Plan, session::Session,
+    cursor::Advance, decode, error::Result, operation::change_stream::ChangeStreamPlan,
+    session::Session,
 };
 
 /// Change stream: events of a collection, a database or a deployment. See
@@ -86,7 +87,7 @@ use crate::{
 /// stream can be used further: the next iteration resumes it. If the first iteration times out, the
 /// server may need more time to scan the oplog: open a new stream with a longer time-out.
 pub struct ChangeStream<T> {
-    watching: Box<Watching>,
+    raw: Box<RawChangeStream>,
     /// `true` once the stream has returned the error.
     error_returned: bool,
     events: PhantomData<fn() -> T>,
@@ -94,9 +95,12 @@ pub struct ChangeStream<T> {
 
 impl<T> ChangeStream<T> {
     /// Runs the command that opens the stream.
-    pub(crate) async fn begin(plan: Plan, session: Option<Arc<Session>>) -> Result<Self> {
-        let watching = Box::new(Watching::begin(plan, session).await?);
-        Ok(Self { watching, error_returned: false, events: PhantomData })
+    pub(crate) async fn begin(
+        plan: ChangeStreamPlan,
+        session: Option<Arc<Session>>,
+    ) -> Result<Self> {
+        let raw = Box::new(RawChangeStream::begin(plan, session).await?);
+        Ok(Self { raw, error_returned: false, events: PhantomData })
     }
 
     /// Returns the resume token of the last event, or of the last batch without events
@@ -110,7 +114,7 @@ impl<T> ChangeStream<T> {
     /// # Ok(()) }
     /// ```
     pub fn resume_token(&self) -> Option<ResumeToken> {
-        self.watching.resume_token().cloned()
+        self.raw.resume_token().cloned()
     }
 
     /// Returns the same stream with another event type, for pipelines that change the form of
@@ -125,16 +129,12 @@ impl<T> ChangeStream<T> {
     /// # Ok(()) }
     /// ```
     pub fn with_type<D: DeserializeOwned>(self) -> ChangeStream<D> {
-        ChangeStream {
-            watching: self.watching,
-            error_returned: self.error_returned,
-            events: PhantomData,
-        }
+        ChangeStream { raw: self.raw, error_returned: self.error_returned, events: PhantomData }
     }
 
     /// Returns `true` if another event may follow.
     pub fn is_alive(&self) -> bool {
-        self.watching.is_alive()
+        self.raw.is_alive()
     }
 
     /// Returns the next event, with at most one `getMore`. `None` means that there is no event now;
@@ -171,8 +171,8 @@ impl<T> ChangeStream<T> {
     where
         T: DeserializeOwned,
     {
-        let advance = poll_fn(|cx| self.watching.poll_try_advance(cx)).await?;
-        self.watching.end_step();
+        let advance = poll_fn(|cx| self.raw.poll_try_advance(cx)).await?;
+        self.raw.end_step();
         if advance == Advance::Document { self.current().map(Some) } else { Ok(None) }
     }
 
@@ -181,7 +181,7 @@ impl<T> ChangeStream<T> {
     where
         T: DeserializeOwned,
     {
-        let found = poll_fn(|cx| self.watching.poll_advance(cx)).await?;
+        let found = poll_fn(|cx| self.raw.poll_advance(cx)).await?;
         if found { self.current().map(Some) } else { Ok(None) }
     }
 
@@ -189,7 +189,7 @@ impl<T> ChangeStream<T> {
     where
         T: DeserializeOwned,
     {
-        let event = self.watching.current().map_or(&[][..], |event| event.as_bytes());
+        let event = self.raw.current().map_or(&[][..], |event| event.as_bytes());
         Ok(decode::document(event)?)
     }
 }
@@ -201,12 +201,12 @@ impl<T: DeserializeOwned> Stream for ChangeStream<T> {
         if self.error_returned {
             return Poll::Ready(None);
         }
-        let item = match ready!(self.watching.poll_advance(cx)) {
+        let item = match ready!(self.raw.poll_advance(cx)) {
             Ok(true) => Some(self.current()),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         };
-        self.error_returned = self.watching.has_failed();
+        self.error_returned = self.raw.has_failed();
         Poll::Ready(item)
     }
 }

@@ -1,7 +1,7 @@
-//! A command before it is sent, and a reply after it came.
+//! Commands before they are sent, and replies.
 //!
-//! Untyped on purpose: an operation turns a call into a [`Command`] and reads the [`Reply`];
-//! everything between is compiled once and knows neither.
+//! Both are untyped: an operation builds a [`Command`] and reads the [`Reply`], and the code in
+//! between is compiled once.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -28,11 +28,11 @@ use crate::{
 /// A command ready to execute: body, target, retry class, session and deadline.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// The command's name, as the first key of its body.
+    /// Name of the command: the first key of the body.
     pub(crate) name: Cow<'static, str>,
-    /// The database it runs on.
+    /// Database that the command runs on.
     pub(crate) database: Arc<str>,
-    /// Its fields but for those that are added for each attempt (`$db`, `$readPreference`, …).
+    /// Fields, without those that are added for each attempt (`$db`, `$readPreference`, …).
     pub(crate) body: RawDocumentBuf,
     /// Documents of the sequence, unless they are borrowed.
     pub(crate) sequence: Option<DocumentSequence>,
@@ -40,19 +40,19 @@ pub(crate) struct Command {
     pub(crate) target: Target,
     /// Retry class of the command.
     pub(crate) kind: CommandKind,
-    /// False for a write with `w: 0`: the server sends no reply.
+    /// `false` for an unacknowledged write (`w: 0`).
     pub(crate) acknowledged: bool,
     /// Options that were set for this call, not inherited.
     pub(crate) explicit: Explicit,
-    /// The transaction that it was built in. It is never sent outside of it.
+    /// Transaction that the command was built in. It is never sent outside of it.
     pub(crate) scope: TransactionScope,
-    /// The transaction that it aborts, if that is no longer the session's.
+    /// Transaction that the command aborts, if the session has started another one since.
     pub(crate) abandoned: Option<Box<AbandonedTransaction>>,
     /// `true` if the command accepts `readConcern`, to which a session can add fields.
     pub(crate) takes_read_concern: bool,
-    /// The session it runs in; without one it gets its own.
+    /// Session of the command. `None`: an implicit session.
     pub(crate) session: Option<Arc<Session>>,
-    /// The server for its first attempt, if one was selected already.
+    /// Server of the first attempt, if it is selected already.
     pub(crate) selected: Option<Selected>,
     /// Time-out (`timeoutMS`).
     pub(crate) time_limit: Option<TimeLimit>,
@@ -75,18 +75,19 @@ pub(crate) struct Explicit {
 /// Servers that can run a command.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
-    /// One that takes writes.
+    /// Server that accepts writes.
     Write,
-    /// One that the criteria allow.
+    /// Server that matches the criteria.
     Read(SelectionCriteria),
-    /// An aggregation that writes: secondaries only where all of them are new enough.
+    /// Server for an aggregation with `$out` or `$merge`: a secondary only if all servers support
+    /// that.
     WritingAggregate(SelectionCriteria),
-    /// The server that has the cursor, through the very connection if that is pinned.
+    /// Server that has the cursor, and its pinned connection if there is one.
     Cursor(crate::pin::PinnedServer),
 }
 
 impl Command {
-    /// A command whose body begins `{ name: value }`.
+    /// Creates a command whose body begins with `{ name: value }`.
     pub(crate) fn new(
         name: &'static CStr,
         value: impl bson::raw::BindRawBsonRef,
@@ -117,8 +118,7 @@ impl Command {
         }
     }
 
-    /// The same command in this session, if there is one, and as the transaction demands if that is
-    /// in one.
+    /// Sets the session. In a transaction, the command becomes part of it.
     pub(crate) fn in_shared(mut self, session: Option<Arc<Session>>) -> Result<Self> {
         if let Some(session) = &session {
             self.adapt(session)?;
@@ -127,8 +127,8 @@ impl Command {
         Ok(self)
     }
 
-    /// Makes it part of the session's transaction, if there is one. Concerns that it
-    /// inherited give way to the transaction's; its own are refused.
+    /// Makes the command part of the session's transaction, if one is active. The transaction's
+    /// concerns replace inherited ones; explicit ones are an error.
     fn adapt(&mut self, session: &Session) -> Result<()> {
         let own = self.time_limit.is_some_and(|limit| limit.own);
         let ends = self.kind == CommandKind::EndTransaction;
@@ -152,7 +152,7 @@ impl Command {
             return Err(explicit_write_concern());
         }
         self.acknowledged = true;
-        // What an application wrote itself is left as it is.
+        // Generic commands (`run_command`) are not changed.
         if self.kind != CommandKind::Generic {
             self.body = without_concerns(&self.body);
         }
@@ -169,9 +169,12 @@ impl Command {
         Ok(())
     }
 
-    /// Copies documents that were only lent, for a command that outlives the loan.
-    pub(crate) fn keep(&mut self, lent: Option<&DocumentSequenceRef<'_>>) -> Result<()> {
-        if let Some(DocumentSequenceRef { identifier, documents, ns_info }) = lent {
+    /// Copies the borrowed document sequence, for a command that outlives it.
+    pub(crate) fn copy_sequence(
+        &mut self,
+        borrowed: Option<&DocumentSequenceRef<'_>>,
+    ) -> Result<()> {
+        if let Some(DocumentSequenceRef { identifier, documents, ns_info }) = borrowed {
             let (documents, ns_info) = (documents.to_vec()?, ns_info.cloned());
             self.sequence = Some(DocumentSequence { identifier, documents, ns_info });
         }
@@ -183,7 +186,7 @@ impl Command {
         self.body.append(key, value);
     }
 
-    /// Adds the fields that a value (options, most often) serialises to.
+    /// Adds the fields of a serialized value, such as options.
     pub(crate) fn fields_of(&mut self, value: &impl Serialize) -> Result<()> {
         let fields = bson::serialize_to_raw_document_buf(value)?;
         for element in fields.iter() {
@@ -194,7 +197,7 @@ impl Command {
     }
 }
 
-/// An empty document with room for the usual fields, so that adding them need not make it grow.
+/// Returns an empty document with capacity for the usual fields.
 fn empty_body() -> RawDocumentBuf {
     const USUAL_BYTES: usize = 256;
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
@@ -202,21 +205,21 @@ fn empty_body() -> RawDocumentBuf {
     RawDocumentBuf::from_bytes(bytes).expect("the empty document is one")
 }
 
-/// A server's reply to a command that succeeded as a whole.
+/// Reply to a command that succeeded as a whole.
 #[derive(Debug)]
 pub(crate) struct Reply {
     body: Bytes,
     /// Server that sent the reply.
     pub(crate) server: Arc<Server>,
-    /// In load-balanced mode, the connection a cursor must go on with.
+    /// Pinned connection for the cursor, in load-balanced mode.
     pub(crate) pinned: PinnedConnection,
-    /// The transaction it was part of, which a cursor goes on with.
+    /// `txnNumber` of the command's transaction, which is that of the cursor.
     pub(crate) transaction: Option<i64>,
-    /// The session it ran in, which a cursor, or the next command of a batch, goes on with.
+    /// Session of the command, for its cursor or for the next command of a batch.
     pub(crate) session: Option<Arc<Session>>,
     /// `true` if the driver adds the label `RetryableWriteError` to errors in the reply.
     pub(crate) labelled_retryable: bool,
-    /// The label that the driver puts on it for the sake of its transaction.
+    /// Label that the driver adds to errors in a reply of a transaction.
     pub(crate) transaction_label: Option<&'static str>,
     /// Time-out of the call and the time spent, if it has a time-out.
     pub(crate) clock: Option<Clock>,
@@ -225,7 +228,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// `body` is a document whose structure was checked when it was read.
+    /// Creates a reply from a validated document.
     pub(crate) fn new(body: Bytes, server: Arc<Server>) -> Self {
         Self {
             body,
@@ -240,13 +243,13 @@ impl Reply {
         }
     }
 
-    /// The reply, as it came.
+    /// Returns the reply document.
     pub(crate) fn body(&self) -> &RawDocument {
         RawDocument::from_bytes(&self.body).expect("checked when it was read")
     }
 
-    /// An error that the reply turned out to be, with what is known of its origin.
-    pub(crate) fn blame(&self, error: Error) -> Error {
+    /// Adds the server, the labels, the history and a passed deadline to an error in the reply.
+    pub(crate) fn with_origin(&self, error: Error) -> Error {
         let mut error = error.with_server(&self.server.address);
         if self.labelled_retryable {
             error.add_label(RETRYABLE_WRITE_ERROR);
@@ -258,19 +261,19 @@ impl Reply {
             error = error.with_history(History::clone(history));
         }
         match self.clock {
-            Some(clock) => clock.deadline.judge(error, clock.spent),
+            Some(clock) => clock.deadline.or_exceeded(error, clock.spent),
             None => error,
         }
     }
 
-    /// The reply's bytes, to be kept without copying.
+    /// Returns the bytes of the reply, to share them without a copy.
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.body
     }
 }
 
 impl Command {
-    /// Gives the command this long. The limits that it may have besides then do not count.
+    /// Sets the time-out. `maxTimeMS` and `wtimeout` are removed then.
     pub(crate) fn limit(&mut self, own: Option<Duration>, inherited: Option<Duration>) {
         self.time_limit = TimeLimit::of(own, inherited);
         if self.time_limit.is_some() && has_other_limits(&self.body) {
@@ -278,7 +281,7 @@ impl Command {
         }
     }
 
-    /// Has the command share a deadline that is there already. Limits of its own then do not count.
+    /// Sets a deadline that has begun already. `maxTimeMS` and `wtimeout` are removed then.
     pub(crate) fn share_deadline(&mut self, deadline: Deadline) {
         self.deadline = Some(deadline);
         if has_other_limits(&self.body) {
@@ -286,13 +289,13 @@ impl Command {
         }
     }
 
-    /// The same, for a command that is made in one go.
+    /// Sets the time-out. See [`limit`](Self::limit).
     pub(crate) fn limited(mut self, own: Option<Duration>, inherited: Option<Duration>) -> Self {
         self.limit(own, inherited);
         self
     }
 
-    /// Starts the clock, unless it runs already.
+    /// Starts the deadline, unless it has begun already.
     pub(crate) fn start_clock(&mut self) -> Option<Deadline> {
         if self.deadline.is_none() {
             self.deadline = self.time_limit.map(|limit| Deadline::begin(limit.timeout));
@@ -333,7 +336,7 @@ fn without_other_limits(body: &RawDocument) -> RawDocumentBuf {
     fields
 }
 
-/// A read or write concern: what the call itself says, and what it inherits if it says nothing.
+/// Read or write concern: that of the call and the inherited one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Concern<'a, T> {
     pub(crate) own: Option<&'a T>,
@@ -341,8 +344,8 @@ pub(crate) struct Concern<'a, T> {
 }
 
 impl<'a, T> Concern<'a, T> {
-    /// The one that counts.
-    pub(crate) fn chosen(self) -> Option<&'a T> {
+    /// Returns the concern of the call, else the inherited one.
+    pub(crate) fn effective(self) -> Option<&'a T> {
         self.own.or(self.inherited)
     }
 }
@@ -375,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_limit_takes_the_place_of_the_others() {
+    fn timeout_replaces_other_limits() {
         let other = doc! { "maxTimeMS": 5, "writeConcern": { "w": 1, "wtimeout": 5 }, "x": 1 };
         let mut limited = command(other.clone());
         limited.limit(None, Some(MS));
@@ -393,13 +396,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_error_that_comes_before_the_deadline_stays_what_it_is() {
+    async fn error_before_the_deadline_is_unchanged() {
         let deadline = Deadline::begin(10 * MS);
         let error = Error::timed_out("socketTimeoutMS");
-        let judged = deadline.judge(error.clone(), TimeSpent::default());
+        let judged = deadline.or_exceeded(error.clone(), TimeSpent::default());
         assert!(!judged.is_timeout() && judged.is_network_timeout());
         tokio::time::advance(10 * MS).await;
-        let judged = deadline.judge(error, TimeSpent::default());
+        let judged = deadline.or_exceeded(error, TimeSpent::default());
         assert!(judged.is_timeout());
         let source = std::error::Error::source(&judged).expect("what it was when time ran out");
         assert!(judged.to_string().contains(&source.to_string()), "{judged}");

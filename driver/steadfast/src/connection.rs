@@ -39,22 +39,23 @@ use crate::{
     sequence::{DocumentSequenceRef, Documents},
 };
 
-/// The room that a quiet connection keeps for replies.
+/// Minimum capacity of the receive buffer.
 const INBOX_SIZE: usize = 4 * 1024;
-/// The most room that is made on the word of a message's header alone; beyond this, what has come
-/// already vouches for the rest (pitfall 42).
-const MOST_RESERVED: usize = 16 * 1024 * 1024;
-/// The largest reply that is read before a connection is established, and by monitors, compressed
-/// or not. Nobody has authenticated yet, and the reply to `hello` takes some kilobytes.
+/// Maximum capacity reserved from the length in a message header alone. More is reserved only as
+/// bytes arrive (pitfall 42).
+const MAX_RESERVED: usize = 16 * 1024 * 1024;
+/// Maximum size of a reply, also after decompression, before a connection is established and on
+/// monitoring connections. The server is not authenticated yet, and a reply to `hello` takes some
+/// kilobytes.
 const MAX_HANDSHAKE_REPLY: usize = 1024 * 1024;
-/// The largest reply that is read on an established connection, compressed or not. It is not the
-/// server's to say (`maxMessageSizeBytes`): a reply may exceed the limit of requests by the overhead
-/// of a full batch, and no server sends more.
+/// Maximum size of a reply, also after decompression, on an established connection. Independent of
+/// the server's `maxMessageSizeBytes`: a reply may exceed that limit by the overhead of a full
+/// batch.
 const MAX_REPLY: usize = DEFAULT_MAX_MESSAGE_SIZE + 16 * 1024 * 1024;
-/// A send buffer that grew beyond this is given up after use.
-const OUTBOX_KEPT: usize = 16 * 1024;
+/// Maximum capacity of the send buffer of an idle connection.
+const MAX_IDLE_OUTBOX: usize = 16 * 1024;
 
-/// The number of the next message; unique for as long as it matters.
+/// Returns the next `requestID`.
 fn next_request_id() -> i32 {
     static NEXT: AtomicI32 = AtomicI32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -63,7 +64,7 @@ fn next_request_id() -> i32 {
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// The driver's number for it.
+    /// Id of the connection in events and logs (`driverConnectionId`).
     pub(crate) id: u32,
     pub(crate) address: ServerAddress,
     /// Reply to the `hello` of the handshake.
@@ -77,10 +78,10 @@ pub(crate) struct Connection {
     is_new: bool,
     state: ConnectionState,
     compressor: Option<Compressor>,
-    /// Compressors that a reply may be compressed by: those that the client offers; once the server
-    /// has answered, those that both have.
+    /// Compressors allowed in replies: before the reply to `hello` those that the client offers,
+    /// afterwards those that the server supports, too.
     negotiated: CompressorSet,
-    /// The largest reply that is read.
+    /// Maximum size of a reply.
     max_reply: usize,
     /// Time limit of a request and its reply, and the name of its option.
     reply_limit: Option<(Duration, &'static str)>,
@@ -93,17 +94,17 @@ pub(crate) struct Connection {
 /// and a stream of replies from `Awaiting` to `Awaiting`. Every failure leads to `Broken`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionState {
-    /// Nothing.
+    /// No request is in progress.
     Idle,
-    /// Part of a request may have gone out.
+    /// Part of a request may have been sent.
     Sending,
-    /// The message with this number is to be answered.
+    /// The reply to the request with this id is outstanding.
     Awaiting(i32),
-    /// Nothing that comes can be made sense of any more.
+    /// The connection cannot be used any more.
     Broken,
 }
 
-/// A reply, and whether the server will send another of its own accord.
+/// Reply, and its flag `moreToCome`: the server will send another one without a request.
 pub(crate) struct Received {
     pub(crate) body: Bytes,
     pub(crate) more_to_come: bool,
@@ -181,69 +182,70 @@ impl Connection {
         self.prepared_size
     }
 
-    /// Sends what was prepared and waits for the reply, if one is to come.
-    // Timers are boxed: most calls do without, and their futures are to be small.
+    /// Sends the prepared request and waits for the reply, if one is expected.
+    // Timers are boxed: most calls have none, and their futures must be small.
     pub(crate) async fn exchange(
         &mut self,
         request_id: i32,
-        answered: bool,
+        expects_reply: bool,
         sequence: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Bytes> {
         let Some((limit, option)) = self.reply_limit else {
-            return self.exchange_untimed(request_id, answered, sequence).await;
+            return self.exchange_untimed(request_id, expects_reply, sequence).await;
         };
-        let exchange = self.exchange_untimed(request_id, answered, sequence);
+        let exchange = self.exchange_untimed(request_id, expects_reply, sequence);
         match Box::pin(tokio::time::timeout(limit, exchange)).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => {
-                // A reply that is late by this much is not waited for: the server is stuck.
+                // Such a late reply is not drained: the server does not respond.
                 self.state = ConnectionState::Broken;
                 let text = format!("no reply within {option} ({limit:?})");
-                Err(self.blame(Error::timed_out(text)))
+                Err(self.with_origin(Error::timed_out(text)))
             }
         }
     }
 
-    /// The same for a call with a time limit, whose end leaves the connection as it is: a reply that
-    /// is still to come can be drained.
+    /// Like [`exchange`](Self::exchange), with the deadline of a call. A passed deadline does not
+    /// break the connection: the outstanding reply can be drained.
     pub(crate) async fn exchange_by(
         &mut self,
         deadline: Deadline,
         request_id: i32,
-        answered: bool,
+        expects_reply: bool,
         sequence: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Bytes> {
         let Some(at) = deadline.at() else {
-            return self.exchange_untimed(request_id, answered, sequence).await;
+            return self.exchange_untimed(request_id, expects_reply, sequence).await;
         };
-        let exchange = self.exchange_untimed(request_id, answered, sequence);
+        let exchange = self.exchange_untimed(request_id, expects_reply, sequence);
         match Box::pin(timeout_at(at.into(), exchange)).await {
             Ok(outcome) => outcome,
             Err(_elapsed) if self.state == ConnectionState::Sending => {
-                Err(self.blame(Error::out_of_time("the request could not be sent whole")))
+                Err(self
+                    .with_origin(Error::deadline_exceeded("the request could not be sent whole")))
             }
-            Err(_elapsed) => Err(self.blame(Error::out_of_time("no reply came"))),
+            Err(_elapsed) => Err(self.with_origin(Error::deadline_exceeded("no reply came"))),
         }
     }
 
     async fn exchange_untimed(
         &mut self,
         request_id: i32,
-        answered: bool,
+        expects_reply: bool,
         sequence: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Bytes> {
-        self.send(request_id, answered, sequence).await?;
-        if !answered {
+        self.send(request_id, expects_reply, sequence).await?;
+        if !expects_reply {
             return Ok(Bytes::new());
         }
         Ok(self.receive().await?.body)
     }
 
-    /// Sends what was prepared, with the documents that it was prepared with.
+    /// Sends the prepared request with the document sequence that it was prepared with.
     pub(crate) async fn send(
         &mut self,
         request_id: i32,
-        answered: bool,
+        expects_reply: bool,
         sequence: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<()> {
         debug_assert!(self.is_clean(), "a request on a connection in use: {:?}", self.state);
@@ -251,11 +253,14 @@ impl Connection {
         self.is_new = false;
         if let Err(error) = self.flush_outbox(sequence).await {
             self.state = ConnectionState::Broken;
-            return Err(self.blame(error));
+            return Err(self.with_origin(error));
         }
-        self.state =
-            if answered { ConnectionState::Awaiting(request_id) } else { ConnectionState::Idle };
-        if self.outbox.capacity() > OUTBOX_KEPT {
+        self.state = if expects_reply {
+            ConnectionState::Awaiting(request_id)
+        } else {
+            ConnectionState::Idle
+        };
+        if self.outbox.capacity() > MAX_IDLE_OUTBOX {
             self.outbox = Vec::new();
         }
         Ok(())
@@ -268,13 +273,13 @@ impl Connection {
         interrupt.or(sending::send(stream, outbox, following)).await
     }
 
-    /// Waits for the reply. May be dropped and called again: what came so far is kept.
+    /// Waits for the reply. Can be dropped and called again: received bytes are kept.
     pub(crate) async fn receive(&mut self) -> Result<Received> {
         match self.receive_message().await {
             Ok(received) => Ok(received),
             Err(error) => {
                 self.state = ConnectionState::Broken;
-                Err(self.blame(error))
+                Err(self.with_origin(error))
             }
         }
     }
@@ -285,7 +290,7 @@ impl Connection {
             match frame(&self.inbox, max)? {
                 Framing::Complete { length } => break length,
                 Framing::Incomplete { needed } => {
-                    let room = needed.min(MOST_RESERVED);
+                    let room = needed.min(MAX_RESERVED);
                     self.inbox.reserve(room.max(INBOX_SIZE.saturating_sub(self.inbox.len())));
                     self.fill().await?;
                 }
@@ -296,14 +301,14 @@ impl Connection {
         self.accept(incoming)
     }
 
-    /// Checks that a message is the reply to the request under way (pitfall 23).
+    /// Checks that a message is the reply to the request in progress (pitfall 23).
     fn accept(&mut self, incoming: IncomingMessage) -> Result<Received> {
         let ConnectionState::Awaiting(expected) = self.state else {
-            return Err(Error::invalid_response("a message that nobody asked for"));
+            return Err(Error::invalid_response("a message without a request in progress"));
         };
         if incoming.header.response_to != expected {
             return Err(Error::invalid_response(format!(
-                "a reply to request {}, but request {expected} is under way",
+                "a reply to request {}, but request {expected} is in progress",
                 incoming.header.response_to
             )));
         }
@@ -311,19 +316,19 @@ impl Connection {
         let (body, more_to_come) = match incoming.message {
             Message::Msg(msg) => (msg.body, msg.flags.contains(MsgFlags::MORE_TO_COME)),
             Message::Reply(reply) => (reply.command_reply()?, false),
-            _ => return Err(Error::invalid_response("a request where a reply was due")),
+            _ => return Err(Error::invalid_response("a request instead of a reply")),
         };
         self.state = if more_to_come {
             ConnectionState::Awaiting(request_id)
         } else {
             ConnectionState::Idle
         };
-        // Stray bytes after a good reply spoil the connection, which is then not clean, but not the
-        // reply: a write that was answered must not be called lost.
+        // Bytes after a valid reply make the connection unusable, but not the reply: otherwise an
+        // acknowledged write would be reported as unknown.
         Ok(Received { body: body.into_bytes(), more_to_come })
     }
 
-    /// Reads the reply that nobody waits for any more.
+    /// Reads an outstanding reply whose call has ended.
     pub(crate) async fn drain(&mut self) -> Result<()> {
         while self.awaits_reply() {
             self.receive().await?;
@@ -347,7 +352,7 @@ impl Connection {
         Ok(())
     }
 
-    fn blame(&self, error: Error) -> Error {
+    fn with_origin(&self, error: Error) -> Error {
         error.with_server(&self.address)
     }
 }

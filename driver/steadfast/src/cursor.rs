@@ -29,7 +29,7 @@ use crate::{
 
 /// Returns the first document of a reply without creating a cursor. `None` if a cursor is needed.
 pub(crate) fn only_document(reply: &Reply) -> Result<Option<Option<Bytes>>> {
-    let Some(mut batch) = batch::Batch::complete(reply.bytes()) else { return Ok(None) };
+    let Some(mut batch) = batch::CursorBatch::complete(reply.bytes()) else { return Ok(None) };
     batch.advance().map_err(|error| error.with_server(&reply.server.address))?;
     Ok(Some(batch.into_current()))
 }

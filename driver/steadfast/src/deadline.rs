@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, MAX_TIME_EXPIRED, TimeSpent, Timeout};
 
-/// The time; the clock of the runtime, so that tests can set it.
+/// Returns the time of the runtime's clock, which tests can pause.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
@@ -16,7 +16,7 @@ pub(crate) fn now() -> Instant {
 /// Time-out of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeLimit {
-    /// Zero is no end: the call keeps trying for as long as trying helps.
+    /// Zero means no time-out: retryable errors are retried without an end.
     pub(crate) timeout: Duration,
     /// `true` if the call itself sets the time-out, not the object that it is called on.
     pub(crate) own: bool,
@@ -32,7 +32,7 @@ impl TimeLimit {
     }
 }
 
-/// A time limit whose clock runs.
+/// Time-out that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deadline {
     began: Instant,
@@ -40,7 +40,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// The clock starts now.
+    /// Starts a deadline now.
     pub(crate) fn begin(timeout: Duration) -> Self {
         Self { began: now(), timeout }
     }
@@ -50,14 +50,14 @@ impl Deadline {
         self.timeout
     }
 
-    /// The same limit, from now on.
+    /// Returns a deadline with the same time-out that starts now.
     pub(crate) fn renewed(self) -> Self {
         Self::begin(self.timeout)
     }
 
     /// Returns the time of the deadline, or `None` without a limit.
     pub(crate) fn at(self) -> Option<Instant> {
-        // So far ahead that it cannot be told from never.
+        // On overflow there is no deadline either.
         (!self.timeout.is_zero()).then(|| self.began.checked_add(self.timeout)).flatten()
     }
 
@@ -70,22 +70,22 @@ impl Deadline {
         self.at().map(|at| at.saturating_duration_since(now()))
     }
 
-    /// The error of a call that had this long, if it is that time ran out: on our side, or on the
-    /// server's, which was told how much it had.
-    pub(crate) fn judge(self, error: Error, spent: TimeSpent) -> Error {
+    /// Wraps the error in a time-out error if its cause is the deadline: it has passed on the
+    /// client, or the server reported `MaxTimeMSExpired`.
+    pub(crate) fn or_exceeded(self, error: Error, spent: TimeSpent) -> Error {
         let ran_out = error.code() == Some(MAX_TIME_EXPIRED)
-            || error.is_out_of_time()
+            || error.is_deadline_exceeded()
             || (self.has_passed() && !error.is_invalid_argument());
         if ran_out { self.exceeded(error, spent) } else { error }
     }
 
-    /// The error of a call whose time ran out, with what it was at when it did.
+    /// Wraps the error in a time-out error with the time spent in each phase.
     pub(crate) fn exceeded(self, error: Error, spent: TimeSpent) -> Error {
         exceeded(self.timeout, error, spent)
     }
 }
 
-/// The error of a call that did not end within this time, with what it was at when it did not.
+/// Wraps the error in a time-out error with the time spent in each phase.
 pub(crate) fn exceeded(timeout: Duration, error: Error, spent: TimeSpent) -> Error {
     if error.is_timeout() {
         return error;
@@ -93,7 +93,7 @@ pub(crate) fn exceeded(timeout: Duration, error: Error, spent: TimeSpent) -> Err
     Error::wrapping(ErrorKind::Timeout(Timeout { timeout, spent }), error)
 }
 
-/// A deadline, and what was done with the time so far.
+/// Deadline of a call, and the time spent in each phase so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) deadline: Deadline,
@@ -106,10 +106,11 @@ pub(crate) enum MaxTime {
     /// Remaining time before the deadline, if there is one.
     #[default]
     Remaining,
-    /// This long, or less if less is left: how long a tailing cursor waits for documents.
+    /// This duration, or the remaining time if that is shorter: `maxTimeMS` of a tailable cursor's
+    /// `getMore`.
     AtMost(Duration),
-    /// Not at all: the server would take it for the lifetime of the cursor.
-    Unsaid,
+    /// No `maxTimeMS`: the server would apply it to the lifetime of the cursor.
+    Omit,
 }
 
 impl MaxTime {
@@ -125,16 +126,16 @@ impl MaxTime {
             Some(remaining) => {
                 let round_trip = round_trip.unwrap_or_default();
                 let left = remaining.checked_sub(round_trip).ok_or(NoTimeLeft)?;
-                // Less than a millisecond would be sent as 0, which to the server means no limit.
+                // Less than a millisecond would be sent as 0, which means no limit.
                 Some(left).filter(|left| left.as_millis() > 0).ok_or(NoTimeLeft).map(Some)?
             }
         };
         let limit = match self {
-            Self::Unsaid => None,
+            Self::Omit => None,
             Self::Remaining => left,
             Self::AtMost(most) => Some(left.map_or(most, |left| left.min(most))),
         };
-        // Servers refuse more.
+        // Servers accept at most an `i32`.
         Ok(limit.map(|limit| i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).into()))
     }
 }
@@ -145,7 +146,7 @@ pub(crate) struct NoTimeLeft;
 
 impl From<NoTimeLeft> for Error {
     fn from(_: NoTimeLeft) -> Self {
-        Self::out_of_time("not enough time was left for a message to the server and back")
+        Self::deadline_exceeded("not enough time was left for a message to the server and back")
     }
 }
 

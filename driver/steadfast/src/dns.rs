@@ -1,7 +1,7 @@
-//! Asking DNS about `mongodb+srv` names. What the answers mean is [`steadfast_core::srv`]'s to say.
+//! DNS queries for `mongodb+srv`. [`steadfast_core::srv`] validates the records.
 //!
-//! A [`Resolver`] puts the questions, within a time limit, to [`Records`]: the system's name servers,
-//! or answers that a test makes up.
+//! A [`Resolver`] queries [`Records`], the system's name servers or those of a test, with a
+//! time-out.
 
 mod system;
 
@@ -13,23 +13,24 @@ use tokio::time;
 use self::system::SystemRecords;
 use crate::error::ErrorKind;
 
-/// Time limit for all DNS queries about a name.
+/// Time-out for all DNS queries about a name.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Source of DNS records. A name that does not exist or has no such records gives an empty list; an
 /// error means that the query failed.
 pub(crate) trait Records: fmt::Debug + Send + Sync {
-    /// The SRV records of a name.
-    fn srv<'a>(&'a self, name: &'a str) -> Answer<'a, SrvRecord>;
+    /// Queries the SRV records of a name.
+    fn srv<'a>(&'a self, name: &'a str) -> QueryFuture<'a, SrvRecord>;
 
-    /// The TXT records of a name.
-    fn txt<'a>(&'a self, name: &'a str) -> Answer<'a, TxtRecord>;
+    /// Queries the TXT records of a name.
+    fn txt<'a>(&'a self, name: &'a str) -> QueryFuture<'a, TxtRecord>;
 }
 
-/// Records to come.
-pub(crate) type Answer<'a, R> = Pin<Box<dyn Future<Output = Result<Vec<R>, DnsError>> + Send + 'a>>;
+/// Future of a DNS query.
+pub(crate) type QueryFuture<'a, R> =
+    Pin<Box<dyn Future<Output = Result<Vec<R>, DnsError>> + Send + 'a>>;
 
-/// Looks names up.
+/// Resolver with a time-out.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver {
     records: Arc<dyn Records>,
@@ -37,20 +38,20 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// The system's.
+    /// Creates a resolver with the name servers of the system.
     pub(crate) fn system() -> Result<Self, DnsError> {
         Ok(Self::new(Arc::new(SystemRecords::new()?), TIME_LIMIT))
     }
 
-    /// One that gets its records from anywhere.
+    /// Creates a resolver with another source of records.
     pub(crate) fn new(records: Arc<dyn Records>, time_limit: Duration) -> Self {
         Self { records, time_limit }
     }
 
-    /// All that DNS says about a name, for reading a connection string: its hosts and its options.
-    pub(crate) async fn answer(&self, name: &SrvName) -> Result<SrvAnswer, DnsError> {
+    /// Queries the hosts and options of a name, to parse a connection string.
+    pub(crate) async fn query(&self, name: &SrvName) -> Result<SrvAnswer, DnsError> {
         let both = async {
-            // The options are worth nothing without hosts, so they are not even asked for.
+            // Without hosts the options are not needed.
             let hosts = self.records.srv(&name.query()).await?;
             let txt = match hosts.is_empty() {
                 true => Vec::new(),
@@ -61,7 +62,7 @@ impl Resolver {
         self.in_time(name, both).await
     }
 
-    /// The hosts alone, for polling: options are read once.
+    /// Queries only the hosts, for SRV polling: options are read once.
     pub(crate) async fn hosts(&self, name: &SrvName) -> Result<Vec<SrvRecord>, DnsError> {
         self.in_time(name, async { self.records.srv(&name.query()).await }).await
     }
@@ -69,11 +70,11 @@ impl Resolver {
     async fn in_time<T>(
         &self,
         name: &SrvName,
-        answer: impl Future<Output = Result<T, DnsError>>,
+        query: impl Future<Output = Result<T, DnsError>>,
     ) -> Result<T, DnsError> {
         let waited = self.time_limit;
-        match time::timeout(waited, answer).await {
-            Ok(answer) => answer,
+        match time::timeout(waited, query).await {
+            Ok(outcome) => outcome,
             Err(_elapsed) => Err(DnsError::Timeout { name: name.host().to_owned(), waited }),
         }
     }
@@ -82,23 +83,23 @@ impl Resolver {
 /// Error of a DNS query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DnsError {
-    /// It took too long.
+    /// No response within the time-out.
     #[error("DNS did not answer for {name} within {waited:?}")]
     Timeout {
-        /// The name asked for.
+        /// Queried name.
         name: String,
         /// Time waited.
         waited: Duration,
     },
-    /// No server could be asked, or none would answer.
+    /// No name server was reachable, or each returned an error.
     #[error("the DNS lookup of {name} failed: {problem}")]
     Lookup {
-        /// The name asked for.
+        /// Queried name.
         name: String,
         /// Description of the problem.
         problem: String,
     },
-    /// It is not known whom to ask.
+    /// The system's DNS settings are missing or invalid.
     #[error("the system's DNS settings cannot be used: {0}")]
     Settings(String),
 }

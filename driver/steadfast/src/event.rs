@@ -143,12 +143,12 @@ impl<T> Outbox<T> {
     }
 
     /// Returns `true` if there is a handler, or if the `tracing` events are enabled.
-    pub(crate) fn is_listening(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.handler.is_some() || (self.is_logged)()
     }
 
     /// Adds an event. Called under the lock on the changed state.
-    pub(crate) fn note(&self, event: T) {
+    pub(crate) fn push(&self, event: T) {
         lock(&self.waiting).events.push_back(event);
     }
 
@@ -157,7 +157,7 @@ impl<T> Outbox<T> {
         if !lock(&self.waiting).begin() {
             return;
         }
-        let mut turn = Turn { outbox: self, over: false };
+        let mut turn = DeliveryTurn { outbox: self, over: false };
         while let Some(event) = turn.next() {
             (self.log)(&event);
             if let Some(handler) = &self.handler {
@@ -168,12 +168,12 @@ impl<T> Outbox<T> {
 }
 
 /// Exclusive right to deliver.
-struct Turn<'a, T> {
+struct DeliveryTurn<'a, T> {
     outbox: &'a Outbox<T>,
     over: bool,
 }
 
-impl<T> Turn<'_, T> {
+impl<T> DeliveryTurn<'_, T> {
     /// Returns the next event. `None` ends the turn.
     fn next(&mut self) -> Option<T> {
         let event = lock(&self.outbox.waiting).next();
@@ -182,7 +182,7 @@ impl<T> Turn<'_, T> {
     }
 }
 
-impl<T> Drop for Turn<'_, T> {
+impl<T> Drop for DeliveryTurn<'_, T> {
     /// Releases the turn after a panic of a handler, so that later events are delivered.
     fn drop(&mut self) {
         if !self.over {
@@ -272,7 +272,7 @@ mod tests {
         let work = || {
             for round in 1..=10_000 {
                 meet(4 * round - 2);
-                outbox.note(());
+                outbox.push(());
                 outbox.deliver();
                 meet(4 * round);
                 // Checked at the end: a panic here would block the other thread.

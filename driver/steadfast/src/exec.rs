@@ -7,6 +7,7 @@ mod abort;
 mod activity;
 mod attempts;
 mod context;
+mod event_guard;
 mod execution;
 mod metrics;
 #[cfg(test)]
@@ -14,7 +15,6 @@ mod tests;
 mod transaction;
 pub(crate) mod transaction_end;
 mod turn;
-mod watch;
 
 use std::{
     fmt,
@@ -53,20 +53,20 @@ use crate::{
     trace,
 };
 
-/// The number of the next operation.
+/// Returns the next operation id.
 fn next_operation_id() -> i64 {
     static NEXT: AtomicI64 = AtomicI64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Executes commands: selects servers, checks connections out, retries. A client and everything that is
-/// made from it share one.
+/// Executor of commands: selects servers, checks out connections and retries. Shared by the client,
+/// its clones and everything created from them.
 #[derive(Clone)]
 pub(crate) struct Executor {
-    inner: Arc<Inner>,
+    inner: Arc<ExecutorInner>,
 }
 
-struct Inner {
+struct ExecutorInner {
     topology: Arc<Topology>,
     options: ClientOptions,
     activity: Activity,
@@ -84,7 +84,7 @@ impl Executor {
         options: ClientOptions,
         jitter: fn() -> f64,
     ) -> Self {
-        let inner = Inner {
+        let inner = ExecutorInner {
             topology,
             options,
             activity: Activity::default(),
@@ -131,7 +131,7 @@ impl Executor {
         &self.inner.counters
     }
 
-    /// The client's sessions.
+    /// Returns the pool of server sessions.
     pub(crate) fn sessions(&self) -> &Arc<Sessions> {
         &self.inner.sessions
     }
@@ -146,7 +146,7 @@ impl Executor {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The options that the client was made with.
+    /// Returns the options of the client.
     pub(crate) fn options(&self) -> &ClientOptions {
         &self.inner.options
     }
@@ -164,17 +164,17 @@ impl Executor {
         self.inner.activity.begin().ok_or_else(|| Error::new(ErrorKind::Shutdown))
     }
 
-    /// Counts what a task does, so that a shutdown waits for it. None while the client is shut down.
+    /// Counts a task, so that a shutdown waits for it. `None` after a shutdown.
     pub(crate) fn begin_owned_activity(&self) -> Option<OwnedActive> {
         OwnedActive::begin(self)
     }
 
     /// Returns `true` if a handler or log subscriber receives command events.
-    pub(crate) fn watches_commands(&self) -> bool {
+    pub(crate) fn monitors_commands(&self) -> bool {
         self.inner.options.command_event_handler.is_some() || trace::logs_commands()
     }
 
-    pub(crate) fn tell_of_command(&self, event: CommandEvent) {
+    pub(crate) fn emit_command_event(&self, event: CommandEvent) {
         let max_document_bytes = self.inner.options.tracing_max_document_length_bytes;
         trace::command(&event, self.topology().id(), max_document_bytes);
         if let Some(handler) = &self.inner.options.command_event_handler {
@@ -182,14 +182,14 @@ impl Executor {
         }
     }
 
-    /// Tells of what becomes of a command that failed, which is put into words only if anyone listens.
-    pub(crate) fn tell_of_retry(&self, event: impl FnOnce() -> RetryEvent) {
+    /// Emits a retry event, which is built only if there is a handler.
+    pub(crate) fn emit_retry_event(&self, event: impl FnOnce() -> RetryEvent) {
         if let Some(handler) = &self.inner.options.retry_event_handler {
             handler.handle(event());
         }
     }
 
-    /// Runs a task of the client's own in the background.
+    /// Spawns a background task of the client.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.topology().establisher().spawn(task);
     }
@@ -202,7 +202,7 @@ impl fmt::Debug for Executor {
 }
 
 impl Executor {
-    /// Carries out a command.
+    /// Executes a command.
     pub(crate) fn run(
         &self,
         command: impl Into<Box<Command>>,
@@ -210,60 +210,56 @@ impl Executor {
         self.run_boxed(next_operation_id(), command.into(), None)
     }
 
-    /// A number for an operation of several commands.
+    /// Returns an operation id for several commands.
     pub(crate) fn begin_operation(&self) -> i64 {
         next_operation_id()
     }
 
-    /// Carries out a command that is one of several of an operation, with documents that it need not
-    /// own.
+    /// Executes a command of an operation with several commands. Its document sequence can be
+    /// borrowed.
     pub(crate) fn run_as_part_of<'c>(
         &'c self,
         operation_id: i64,
         command: impl Into<Box<Command>>,
-        lent: Option<&'c DocumentSequenceRef<'c>>,
+        borrowed: Option<&'c DocumentSequenceRef<'c>>,
     ) -> impl Future<Output = Result<Reply>> + Send + 'c {
-        self.run_boxed(operation_id, command.into(), lent)
+        self.run_boxed(operation_id, command.into(), borrowed)
     }
 
     async fn run_boxed(
         &self,
         operation_id: i64,
         mut command: Box<Command>,
-        lent: Option<&DocumentSequenceRef<'_>>,
+        borrowed: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
         match turn::session_of(self, &command) {
-            // Boxed, so that what most commands do without takes no room in their futures.
+            // Boxed, to keep the future small for commands outside of transactions.
             Some(session) => {
-                command.keep(lent)?;
-                Box::pin(self.carry_out_in_turn(session, operation_id, command)).await
+                command.copy_sequence(borrowed)?;
+                Box::pin(self.execute_in_order(session, operation_id, command)).await
             }
             None => {
                 let transaction = TransactionContext::of(&command)?;
-                Execution::new(self, operation_id, command, lent, transaction).run().await
+                Execution::new(self, operation_id, command, borrowed, transaction).run().await
             }
         }
     }
 
     /// Executes a command even while the client is being shut down.
-    pub(crate) async fn carry_out(
-        &self,
-        operation_id: i64,
-        command: Box<Command>,
-    ) -> Result<Reply> {
+    pub(crate) async fn execute(&self, operation_id: i64, command: Box<Command>) -> Result<Reply> {
         let transaction = TransactionContext::of(&command)?;
         Execution::new(self, operation_id, command, None, transaction).run().await
     }
 }
 
-/// A reply's body, whose structure was checked when it was read.
+/// Returns the document of a reply, which was validated when it was read.
 fn raw(body: &[u8]) -> &RawDocument {
     RawDocument::from_bytes(body).expect("checked when it was read")
 }
 
 impl Target {
-    /// The same in the words of server selection.
+    /// Converts the target for server selection.
     fn for_selection(&self) -> selection::SelectionTarget<'_> {
         match self {
             Self::Write => selection::SelectionTarget::Write,
@@ -281,7 +277,7 @@ impl Target {
         topology: &TopologyDescription,
         server: Option<&ServerDescription>,
     ) -> Option<&ReadPreference> {
-        /// A member that a predicate chose is to answer, whatever it is.
+        /// Sent if a predicate selected the server: any member may reply.
         static ANY_MEMBER: ReadPreference = ReadPreference::PrimaryPreferred { options: None };
 
         let preference = match self.for_selection().resolve(topology) {

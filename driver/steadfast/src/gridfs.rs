@@ -104,12 +104,12 @@ impl Database {
 /// ```
 #[derive(Clone)]
 pub struct GridFsBucket {
-    inner: Arc<Inner>,
+    inner: Arc<BucketInner>,
     /// Deadline of one call. `None` in a bucket of the application.
     deadline: Option<Deadline>,
 }
 
-struct Inner {
+struct BucketInner {
     files: Collection<FilesCollectionDocument>,
     chunks: Collection<Document>,
     chunk_size_bytes: u32,
@@ -134,7 +134,7 @@ impl GridFsBucket {
         };
         let files = database.collection_with_options(&format!("{name}.files"), options.clone());
         let chunks = database.collection_with_options(&format!("{name}.chunks"), options);
-        let inner = Inner {
+        let inner = BucketInner {
             files,
             chunks,
             chunk_size_bytes: chunk_size_bytes.unwrap_or(DEFAULT_CHUNK_SIZE_BYTES),

@@ -1,7 +1,6 @@
-//! From calls to commands, and from replies to results.
+//! Conversion of calls into commands, and of replies into results.
 //!
-//! Everything here is pure: a function makes a [`Command`] of what was asked, another reads what
-//! came back. Nothing is sent from here and nothing is waited for.
+//! Functions without I/O: one builds the [`Command`] of a call, another reads its reply.
 
 pub(crate) mod aggregate;
 pub(crate) mod bulk;
@@ -32,14 +31,14 @@ use crate::{
     topology::Selected,
 };
 
-/// Limits of the size of a write command.
+/// Limits of a write command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteLimits {
-    /// The largest document.
+    /// Maximum size of a document (`maxBsonObjectSize`).
     pub(crate) document_bytes: usize,
-    /// The largest message.
+    /// Maximum size of a message (`maxMessageSizeBytes`).
     pub(crate) message_bytes: usize,
-    /// The most writes.
+    /// Maximum number of writes (`maxWriteBatchSize`).
     pub(crate) batch_count: usize,
 }
 
@@ -58,26 +57,26 @@ impl WriteLimits {
     }
 }
 
-/// Adds `readConcern`; with none, the server's default applies and nothing is sent.
+/// Adds `readConcern`. Without a level nothing is sent, and the server's default applies.
 pub(crate) fn add_read_concern(
     command: &mut Command,
     concern: Concern<'_, ReadConcern>,
 ) -> Result<()> {
     command.takes_read_concern = true;
     command.explicit.read_concern = concern.own.is_some();
-    if let Some(concern) = concern.chosen() {
+    if let Some(concern) = concern.effective() {
         command.field(cstr!("readConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
     }
     Ok(())
 }
 
-/// Adds `writeConcern`; with none, the server's default applies and nothing is sent.
+/// Adds `writeConcern`. Without fields nothing is sent, and the server's default applies.
 pub(crate) fn add_write_concern(
     command: &mut Command,
     concern: Concern<'_, WriteConcern>,
 ) -> Result<()> {
     command.explicit.write_concern = concern.own.is_some();
-    let concern = concern.chosen().filter(|concern| !concern.is_empty());
+    let concern = concern.effective().filter(|concern| !concern.is_empty());
     let Some(concern) = concern else { return Ok(()) };
     concern.validate().map_err(|error| Error::invalid_argument(error.to_string()))?;
     command.field(cstr!("writeConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
@@ -85,13 +84,16 @@ pub(crate) fn add_write_concern(
     Ok(())
 }
 
-/// Reads a reply; what is wrong with it is told with the server's name.
-pub(crate) fn reading<T>(reply: &Reply, read: impl FnOnce(&RawDocument) -> Result<T>) -> Result<T> {
-    read(reply.body()).map_err(|error| reply.blame(error))
+/// Reads a reply, and adds the server's address to an error in it.
+pub(crate) fn read_reply<T>(
+    reply: &Reply,
+    read: impl FnOnce(&RawDocument) -> Result<T>,
+) -> Result<T> {
+    read(reply.body()).map_err(|error| reply.with_origin(error))
 }
 
-/// Reads the reply of a command that has no result: it fails if its write concern was not met.
-pub(crate) fn read_nothing(body: &RawDocument) -> Result<()> {
+/// Reads a reply without a result. A write concern error is returned as an error.
+pub(crate) fn check_write_concern(body: &RawDocument) -> Result<()> {
     let Some(concern_error) = write_concern_error(body)? else { return Ok(()) };
     let mut error = Error::new(ErrorKind::Write(WriteFailure::WriteConcernError(concern_error)));
     for label in labels(body) {
@@ -100,7 +102,7 @@ pub(crate) fn read_nothing(body: &RawDocument) -> Result<()> {
     Err(error.with_response(body.to_owned()))
 }
 
-/// The labels that a server put on a reply.
+/// Returns the error labels of a reply.
 fn labels(body: &RawDocument) -> impl Iterator<Item = &str> {
     let labels = body.get_array("errorLabels").ok();
     labels.into_iter().flatten().filter_map(|label| label.ok()?.as_str())
@@ -121,7 +123,7 @@ pub(crate) mod fixture {
         options::{CollectionOptions, DatabaseOptions},
     };
 
-    /// A client of a deployment that is not there: commands are made, and never sent.
+    /// Creates a client without a deployment: commands are built, but not sent.
     fn client() -> Client {
         let options = crate::options::ClientOptions::default();
         Client::with_options(options).expect("the default options are valid")
@@ -170,31 +172,31 @@ mod tests {
     use bson::doc;
 
     use super::{
+        check_write_concern,
         fixture::{assert_invalid_response, raw},
-        read_nothing,
     };
     use crate::error::{ErrorKind, WriteFailure};
 
     #[test]
-    fn an_unmet_write_concern_fails_a_command_that_succeeded() {
+    fn write_concern_error_fails_a_successful_command() {
         // pitfall 11
         let reply = raw(doc! {
             "ok": 1,
             "writeConcernError": { "code": 64, "codeName": "WriteConcernTimeout", "errmsg": "late" },
             "errorLabels": ["RetryableWriteError"],
         });
-        let error = read_nothing(&reply).unwrap_err();
+        let error = check_write_concern(&reply).unwrap_err();
         assert!(error.contains_label("RetryableWriteError"));
         match &*error.kind {
             ErrorKind::Write(WriteFailure::WriteConcernError(error)) => assert_eq!(error.code, 64),
             other => panic!("{other:?}"),
         }
-        assert!(read_nothing(&raw(doc! { "ok": 1 })).is_ok());
+        assert!(check_write_concern(&raw(doc! { "ok": 1 })).is_ok());
     }
 
     #[test]
-    fn a_write_concern_error_that_is_no_document_is_an_invalid_reply() {
+    fn malformed_write_concern_error_is_an_invalid_reply() {
         let reply = raw(doc! { "ok": 1, "writeConcernError": 5 });
-        assert_invalid_response(read_nothing(&reply));
+        assert_invalid_response(check_write_concern(&reply));
     }
 }

@@ -1,8 +1,8 @@
-//! The connections to one server, as operations use them.
+//! Connection pool of a server.
 //!
-//! The rules are [`steadfast_core::pool`]'s; here is only what they need of the world: a lock, tasks
-//! that establish connections, and somebody to wake. An operation that finds an idle connection
-//! takes it under the lock and goes on: no task, no channel, no timer.
+//! The rules are in [`steadfast_core::pool`]. This module adds a lock, the tasks that establish
+//! connections, and the wake-up of waiting operations. An operation takes an idle connection under
+//! the lock, without a task, channel or timer.
 
 mod pooled;
 mod wait;
@@ -46,11 +46,11 @@ type Effect = core::PoolEffect<Box<Connection>, Error>;
 
 /// Observer of a pool: the topology, which the pool does not depend on.
 pub(crate) trait PoolObserver: Send + Sync {
-    /// Returns `true` if the topology was closed, or nobody needs it any more.
+    /// Returns `true` if the topology was closed or dropped.
     fn is_closed(&self) -> bool;
 
-    /// Reports that a connection could not be established. `service_id` is that of the service behind a
-    /// load balancer, once `hello` was answered.
+    /// Reports that a connection could not be established. `service_id` is that of the service
+    /// behind a load balancer, once the reply to `hello` was received.
     fn connect_failed(
         &self,
         address: &ServerAddress,
@@ -59,12 +59,12 @@ pub(crate) trait PoolObserver: Send + Sync {
         service_id: Option<ObjectId>,
     );
 
-    /// Reports that a connection broke, or a server refused a command, while an operation used it. To be
-    /// called before the connection is checked in.
+    /// Reports a network error or error reply of an operation. Must be called before the connection
+    /// is checked in.
     fn operation_failed(&self, connection: &Connection, generation: Generation, error: &Error);
 }
 
-/// The connections to one server.
+/// Connection pool of a server.
 pub(crate) struct Pool {
     pub(crate) address: ServerAddress,
     state: Mutex<State>,
@@ -72,24 +72,24 @@ pub(crate) struct Pool {
     establisher: Arc<Establisher>,
     observer: Box<dyn PoolObserver>,
     wait_queue_timeout: Option<Duration>,
-    /// `maxPoolSize`, for messages.
+    /// `maxPoolSize`, for error messages.
     max_size: u32,
     load_balanced: bool,
     pinned: PinnedCounts,
     maintenance_interval: Duration,
     maintenance: Notify,
-    /// A connection was established, or could not be.
+    /// Notified when a connection was established or failed to be.
     established: Notify,
     me: Weak<Pool>,
 }
 
 struct State {
-    /// Boxed, since a connection goes from hand to hand with every operation.
+    /// Boxed, because each operation moves the connection.
     pool: core::Pool<Box<Connection>, Error>,
     waiters: BTreeMap<WaiterId, oneshot::Sender<Answer>>,
     establishing: BTreeMap<ConnectionId, AbortHandle>,
     interrupts: BTreeMap<ConnectionId, Arc<Interrupt>>,
-    /// Number of connections that could not be established.
+    /// Number of failed connection attempts.
     failures: u64,
 }
 
@@ -100,7 +100,7 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool, paused until its server has been seen.
+    /// Creates a pool, which is paused until the first successful heartbeat of its server.
     pub(crate) fn new(
         address: ServerAddress,
         options: &ConnectionPoolOptions,
@@ -109,7 +109,7 @@ impl Pool {
         observer: Box<dyn PoolObserver>,
         events: Arc<Outbox<CmapEvent>>,
     ) -> (Arc<Self>, DeferredEffects) {
-        let listening = events.is_listening();
+        let listening = events.is_enabled();
         let mut effects = Vec::new();
         let pool =
             core::Pool::new(address.clone(), options, load_balanced, listening, &mut effects);
@@ -140,10 +140,10 @@ impl Pool {
         (pool, deferred)
     }
 
-    /// A connection: the one used last, or the next that comes.
+    /// Checks out a connection: the most recently used idle one, or the next that becomes
+    /// available.
     ///
-    /// `until` is how long to wait for one, instead of `waitQueueTimeoutMS`. Dropping the future gives
-    /// up the place in the queue, and loses nothing.
+    /// `until` replaces `waitQueueTimeoutMS`. Dropping the future leaves the wait queue.
     pub(crate) async fn check_out(
         self: &Arc<Self>,
         until: Option<Instant>,
@@ -154,9 +154,9 @@ impl Pool {
             if connection.is_undisturbed() {
                 return Ok(connection);
             }
-            // The server hung up while the connection lay idle. Nothing was sent, so nobody needs
-            // to hear of it: the next one, or a new one, will do. But a server that does so to new
-            // ones is not to be tried for ever.
+            // The server closed the idle connection. Nothing was sent, so the next connection or a
+            // new one is used. The number of discards is limited, because a server may close new
+            // connections, too.
             let left = discards_left.get_or_insert_with(|| self.counts().total);
             if *left == 0 {
                 return Err(self.give_up_on(connection));
@@ -166,7 +166,8 @@ impl Pool {
         }
     }
 
-    /// Reports a new connection that the server disturbed before anything was asked through it.
+    /// Reports a new connection that the server closed, or on which it sent bytes, before any
+    /// request.
     fn give_up_on(&self, connection: PooledConnection) -> Error {
         let text = "the server closes connections, or speaks unasked, right after the handshake";
         let error = Error::network(NetworkFailure::ClosedByUs, text).with_server(&self.address);
@@ -217,12 +218,12 @@ impl Pool {
         }
     }
 
-    /// Lets operations have connections.
+    /// Marks the pool as ready.
     pub(crate) fn ready(&self) -> DeferredEffects {
         self.change_quietly(|state, effects| state.pool.ready(Instant::now(), effects)).1
     }
 
-    /// Makes connections for operations that will come in a moment.
+    /// Establishes connections for operations that wait for a server.
     pub(crate) fn expect(&self, operations: usize) -> DeferredEffects {
         self.change_quietly(|state, effects| {
             state.pool.preconnect(operations, Instant::now(), effects);
@@ -230,16 +231,16 @@ impl Pool {
         .1
     }
 
-    /// Gives up the connections that were made before.
+    /// Clears the pool: increments the generation.
     pub(crate) fn clear(&self, clear: ClearRequest<Error>) -> DeferredEffects {
         let cleared =
             self.change_quietly(|state, effects| state.pool.clear(clear, Instant::now(), effects));
-        // Whoever waits for connections looks again: those that were being made may be given up.
+        // Wakes [`filled`](Self::filled): pending connections may have been aborted.
         self.established.notify_waiters();
         cleared.1
     }
 
-    /// Closes all connections, and makes no more.
+    /// Closes the pool and all connections.
     pub(crate) fn close(&self) -> DeferredEffects {
         self.maintenance.notify_one();
         let closed =
@@ -248,8 +249,8 @@ impl Pool {
         closed.1
     }
 
-    /// Waits until so many connections are there, or one could not be made. (That need not mean
-    /// that the pool is cleared: the server may only be overloaded.)
+    /// Waits until `wanted` connections are established, or one fails. (A failure does not always
+    /// clear the pool: the server may be overloaded.)
     pub(crate) async fn filled(&self, wanted: usize) {
         let failures_before = lock(&self.state).failures;
         loop {
@@ -272,15 +273,15 @@ impl Pool {
         lock(&self.state).pool.counts()
     }
 
-    /// Changes the state, and performs what follows from it.
+    /// Changes the state and performs all effects.
     fn change<R>(&self, change: impl FnOnce(&mut State, &mut Vec<Effect>) -> R) -> R {
         let (result, deferred) = self.change_quietly(change);
         deferred.run();
         result
     }
 
-    /// Changes the state and takes over the events in their order while the lock is held. What
-    /// else is to be done is returned, for callers that hold a lock of their own.
+    /// Changes the state and performs the effects that require the lock. Returns the others, for
+    /// callers that hold a lock themselves.
     fn change_quietly<R>(
         &self,
         change: impl FnOnce(&mut State, &mut Vec<Effect>) -> R,
@@ -288,7 +289,7 @@ impl Pool {
         let mut effects = Vec::new();
         let mut state = lock(&self.state);
         let result = change(&mut state, &mut effects);
-        // Most changes have no effects beyond themselves, and then this costs nothing.
+        // Most changes have no effects and allocate nothing.
         let mut deferred = DeferredEffects::default();
         for effect in effects {
             if matches!(effect, Effect::Emit(_)) {
@@ -299,11 +300,11 @@ impl Pool {
         (result, deferred)
     }
 
-    /// Does what must be done while the lock is held; returns what is left to be done after.
+    /// Performs an effect under the lock. Returns the part to perform afterwards.
     fn note(&self, state: &mut State, effect: Effect) -> Option<DeferredEffect> {
         match effect {
             Effect::Emit(event) => {
-                self.events.note(event);
+                self.events.push(event);
                 None
             }
             Effect::Connect { id, generation, awaited } => {
@@ -337,7 +338,7 @@ impl Pool {
         }
     }
 
-    /// Establishes a connection, in a task of its own, and brings it in.
+    /// Establishes a connection in its own task and adds it to the pool.
     async fn establish(self: Arc<Self>, id: ConnectionId, generation: Generation, awaited: bool) {
         let interrupt = Arc::new(Interrupt::default());
         let handshake_completed = |hello: &HelloReply| {
@@ -364,7 +365,8 @@ impl Pool {
                 });
             }
             Err(failure) => {
-                // In this order, whoever retries finds the server already marked.
+                // First the topology, then the waiting operations: a retry must find the server
+                // marked as unknown.
                 let failing = self.change(|state, _| {
                     state.establishing.remove(&id);
                     state.failures += 1;
@@ -390,7 +392,7 @@ pub(crate) struct DeferredEffects {
 }
 
 impl DeferredEffects {
-    /// Tells those who listen, and wakes those who wait.
+    /// Delivers the events, wakes waiting operations and closes connections.
     pub(crate) fn run(self) {
         if let Some(events) = self.events {
             events.deliver();
@@ -402,7 +404,8 @@ impl DeferredEffects {
 }
 
 enum DeferredEffect {
-    /// Nobody may be there any more; then the connection goes back when it is dropped.
+    /// Result for a waiting operation. If its future was dropped, so is the connection, which is
+    /// then checked in.
     Answer(Option<oneshot::Sender<Answer>>, Answer),
     Close(Box<Connection>),
     Interrupt(Arc<Interrupt>),
@@ -419,7 +422,7 @@ impl DeferredEffect {
     }
 }
 
-/// A connection that is given back right after the pool has looked is found soon after its time.
+/// Returns the interval of maintenance: at most `maxIdleTimeMS`, within bounds.
 fn maintenance_interval(options: &ConnectionPoolOptions) -> Duration {
     let max_idle_time = options.max_idle_time.filter(|time| !time.is_zero());
     max_idle_time
@@ -427,7 +430,7 @@ fn maintenance_interval(options: &ConnectionPoolOptions) -> Duration {
         .clamp(MIN_MAINTENANCE_INTERVAL, MAINTENANCE_INTERVAL)
 }
 
-/// Closes what lay idle for too long, and keeps as many connections as were asked for.
+/// Closes idle and stale connections and maintains `minPoolSize`.
 async fn maintain(pool: Arc<Pool>) {
     loop {
         let due = {

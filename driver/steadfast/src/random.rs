@@ -1,16 +1,16 @@
-//! Numbers that need to be spread, not secret: which of two servers to take, how long to wait.
+//! Random numbers for server selection and jitter. They need not be secret.
 
 use std::{
     cell::Cell,
     hash::{BuildHasher, RandomState},
 };
 
-/// A number drawn evenly from all of `u64`.
+/// Returns a uniformly distributed number.
 pub(crate) fn random_u64() -> u64 {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
     }
-    // SplitMix64: a counter, well stirred.
+    // SplitMix64.
     STATE.with(|state| {
         let counter = state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         state.set(counter);
@@ -20,13 +20,13 @@ pub(crate) fn random_u64() -> u64 {
     })
 }
 
-/// A number from 0 to 1, and not 1 itself.
+/// Returns a number of at least 0 and less than 1.
 pub(crate) fn random_unit() -> f64 {
-    // As many bits as a double holds exactly.
+    // A double has 53 exact bits.
     (random_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A number from 0 to `n - 1`; 0 if `n` is 0.
+/// Returns a number from 0 to `n - 1`; 0 if `n` is 0.
 #[cfg(feature = "dns")]
 pub(crate) fn random_below(n: usize) -> usize {
     let n = u64::try_from(n).unwrap_or(u64::MAX).max(1);

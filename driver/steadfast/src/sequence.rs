@@ -55,11 +55,11 @@ pub(crate) enum Documents<'a> {
     /// Contiguous, as they are sent.
     Whole(&'a [u8]),
     /// Written one after the other while they are sent.
-    Scattered { source: &'a dyn Source, positions: Range<usize>, bytes: usize },
+    Scattered { source: &'a dyn DocumentSource, positions: Range<usize>, bytes: usize },
 }
 
 /// Writer of scattered documents. Every attempt writes the same bytes.
-pub(crate) trait Source: Sync {
+pub(crate) trait DocumentSource: Sync {
     /// Appends the documents at `positions` until `out` has `enough` bytes, and removes their
     /// positions.
     fn append(&self, positions: &mut Range<usize>, out: &mut Vec<u8>, enough: usize) -> Result<()>;
@@ -113,7 +113,7 @@ impl Documents<'_> {
     }
 }
 
-/// Calls `show` with each of the contiguous documents.
+/// Calls `show` with each document of a buffer.
 fn split(mut documents: &[u8], show: &mut impl FnMut(&RawDocument)) -> Result<()> {
     while !documents.is_empty() {
         let length = documents.first_chunk().map(|length| i32::from_le_bytes(*length));

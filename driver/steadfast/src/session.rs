@@ -1,8 +1,8 @@
-//! Sessions: what ties operations together, and what lets a server recognise a write.
+//! Sessions, explicit and implicit.
 //!
-//! Every acknowledged command runs in a session. Without one of the application's own
-//! ([`ClientSession`]) it gets an implicit one for as long as it takes: for a cursor, until that is
-//! exhausted. Servers know a session by an id that comes from a pool and goes back to it.
+//! Every acknowledged command has a session (`lsid`), if the server supports them. Without an
+//! explicit one ([`ClientSession`]) it gets an implicit session for the duration of the command, or
+//! of its cursor. Server sessions are pooled.
 
 mod transaction;
 
@@ -29,16 +29,16 @@ use crate::{
     pin::PinnedServer,
 };
 
-/// The error for a write in a session of the application's that nobody will hear of.
+/// Returns the error for an unacknowledged write in an explicit session.
 pub(crate) fn unacknowledged() -> Error {
     Error::invalid_argument("unacknowledged writes (w: 0) are not supported in an explicit session")
 }
 
-/// The sessions of a client that are not in use, and what they have in common.
+/// Pool of server sessions of a client, and the cluster time.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     at_rest: Mutex<AtRest>,
-    /// The latest cluster time of the deployment.
+    /// Highest cluster time (`$clusterTime`) of the deployment.
     cluster_time: Mutex<Option<Arc<ClusterTime>>>,
 }
 
@@ -50,8 +50,8 @@ struct AtRest {
 }
 
 impl Sessions {
-    /// Begins a session, implicit or the application's own. `lifetime` is what the deployment says
-    /// now; none if that is not known just now, and what was known before then goes on to hold.
+    /// Begins an implicit or explicit session. `lifetime` is `logicalSessionTimeoutMinutes`; if
+    /// `None`, the last known value applies.
     pub(crate) fn begin(
         self: &Arc<Self>,
         lifetime: Option<Duration>,
@@ -82,17 +82,17 @@ impl Sessions {
         }
     }
 
-    /// The ids of all sessions at rest, which are then nobody's: to be ended.
+    /// Removes all pooled sessions and returns their ids, for `endSessions`.
     pub(crate) fn drain(&self) -> Vec<Arc<RawDocumentBuf>> {
         lock(&self.at_rest).pool.drain()
     }
 
-    /// The latest cluster time that any server of the deployment told.
+    /// Returns the highest cluster time of the deployment.
     pub(crate) fn cluster_time(&self) -> Option<Arc<ClusterTime>> {
         lock(&self.cluster_time).clone()
     }
 
-    /// A server told its cluster time. Most tell what is known already, of which no copy is made.
+    /// Advances the cluster time. The document is copied only if the time is higher.
     pub(crate) fn advance_cluster_time(&self, time: Timestamp, signed: &RawDocument) {
         let mut latest = lock(&self.cluster_time);
         if latest.as_deref().is_none_or(|latest| latest.is_before(time)) {
@@ -104,33 +104,33 @@ impl Sessions {
 /// Purpose of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// One operation.
+    /// Session of one operation and its cursor.
     Implicit,
-    /// The application's operations, which see each other's effects if that is asked for.
+    /// Explicit session, with or without causal consistency.
     Explicit {
         /// `true` for causal consistency.
         causal: bool,
     },
-    /// The application's reads, which all see one moment.
+    /// Explicit session with snapshot reads.
     Snapshot,
 }
 
-/// A session in use. Dropping it gives the server's part back, unless a command's fate is unknown.
+/// Session in use. Dropping it returns the server session to the pool, unless it is dirty.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) kind: Kind,
     sessions: Arc<Sessions>,
     state: Mutex<State>,
-    /// Held by the operation of its transaction that is under way. Made when it has a first.
+    /// Locked by the transaction's operation in progress. Created with the first.
     turn: OnceLock<Arc<tokio::sync::Mutex<()>>>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Always there until the session is dropped.
+    /// `Some` until the session is dropped.
     server: Option<ServerSession>,
-    /// Number of sent commands without a reply. At the end of the session, they are those of
-    /// dropped futures. It can exceed one before, because `killCursors` runs in the background.
+    /// Number of commands without a reply yet. Those left at the end of the session are of dropped
+    /// futures. It can exceed one, because `killCursors` runs in the background.
     under_way: u32,
     cluster_time: Option<ClusterTime>,
     operation_time: Option<Timestamp>,
@@ -140,44 +140,44 @@ struct State {
     transaction_deadline: Option<Deadline>,
     /// Pin of the transaction.
     pin: Option<PinnedServer>,
-    /// Ends when the background abort of the transaction has ended.
+    /// Closed when the background abort of the transaction has ended.
     pending_abort: Option<watch::Receiver<()>>,
 }
 
 impl Session {
-    /// The `lsid` of its commands.
+    /// Returns the `lsid` of the commands.
     pub(crate) fn id(&self) -> Arc<RawDocumentBuf> {
         let state = lock(&self.state);
         state.server.as_ref().map(|server| Arc::clone(server.id())).unwrap_or_default()
     }
 
-    /// The latest cluster time that its own operations have seen.
+    /// Returns the highest cluster time in replies to this session.
     pub(crate) fn own_cluster_time(&self) -> Option<ClusterTime> {
         lock(&self.state).cluster_time.clone()
     }
 
-    /// The `operationTime` of its latest operation.
+    /// Returns the `operationTime` of the latest operation.
     pub(crate) fn operation_time(&self) -> Option<Timestamp> {
         lock(&self.state).operation_time
     }
 
-    /// Makes its reads see at least the data of this time.
+    /// Advances the operation time, to which causally consistent reads refer.
     pub(crate) fn advance_operation_time(&self, to: Timestamp) {
         let mut state = lock(&self.state);
         state.operation_time = Some(later_timestamp(state.operation_time, to));
     }
 
-    /// The `atClusterTime` of a snapshot session, once it is known.
+    /// Returns the `atClusterTime` of a snapshot session, once it is known.
     pub(crate) fn snapshot_time(&self) -> Option<Timestamp> {
         lock(&self.state).snapshot_time
     }
 
-    /// Returns `true` if a connection broke while one of its commands was in flight.
+    /// Returns `true` after a network error during a command of the session.
     pub(crate) fn is_dirty(&self) -> bool {
         lock(&self.state).server.as_ref().is_some_and(ServerSession::is_dirty)
     }
 
-    /// The number of the next write in it.
+    /// Returns the next transaction number (`txnNumber`).
     pub(crate) fn next_txn_number(&self) -> Result<i64> {
         let mut state = lock(&self.state);
         state.server.as_mut().and_then(ServerSession::next_txn_number).ok_or_else(|| {
@@ -187,7 +187,7 @@ impl Session {
         })
     }
 
-    /// A command is about to be sent.
+    /// Records that a command is about to be sent.
     pub(crate) fn sending(&self, now: Instant) {
         let mut state = lock(&self.state);
         state.under_way += 1;
@@ -196,12 +196,12 @@ impl Session {
         }
     }
 
-    /// The command was answered.
+    /// Records the reply to a command.
     pub(crate) fn answered(&self) {
         lock(&self.state).under_way -= 1;
     }
 
-    /// The connection broke before the command was answered (pitfall 17).
+    /// Records a network error before the reply, which makes the session dirty (pitfall 17).
     pub(crate) fn mark_dirty(&self) {
         let mut state = lock(&self.state);
         state.under_way -= 1;
@@ -210,7 +210,7 @@ impl Session {
         }
     }
 
-    /// The later of its own cluster time and the deployment's.
+    /// Returns the higher of the session's cluster time and the deployment's.
     pub(crate) fn cluster_time(&self) -> Option<Arc<ClusterTime>> {
         let deployments = self.sessions.cluster_time();
         let state = lock(&self.state);
@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    /// A server told its cluster time.
+    /// Advances the cluster time of the session.
     pub(crate) fn advance_cluster_time(&self, time: &ClusterTime) {
         let mut state = lock(&self.state);
         if time.is_after(state.cluster_time.as_ref()) {
@@ -228,16 +228,16 @@ impl Session {
         }
     }
 
-    /// An operation of the session took place at this time.
-    pub(crate) fn see_operation_time(&self, time: Timestamp) {
+    /// Advances the operation time to that of a reply. Implicit sessions have none.
+    pub(crate) fn record_operation_time(&self, time: Timestamp) {
         if self.kind != Kind::Implicit {
             let mut state = lock(&self.state);
             state.operation_time = Some(later_timestamp(state.operation_time, time));
         }
     }
 
-    /// The moment that a snapshot session reads at; the first to be told stays.
-    pub(crate) fn see_snapshot_time(&self, time: Timestamp) {
+    /// Sets the time of a snapshot session, unless it is set.
+    pub(crate) fn set_snapshot_time(&self, time: Timestamp) {
         if self.kind == Kind::Snapshot {
             lock(&self.state).snapshot_time.get_or_insert(time);
         }
@@ -257,9 +257,9 @@ impl Session {
 /// Point in time of a session's reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ReadPoint {
-    /// Not before this time.
+    /// At or after this time (`afterClusterTime`).
     After(Timestamp),
-    /// At this moment; at one that the server chooses if none was chosen yet.
+    /// At this time (`atClusterTime`). `None` before the first read, for which the server chooses.
     At(Option<Timestamp>),
 }
 

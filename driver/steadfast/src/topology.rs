@@ -1,8 +1,7 @@
 //! Topology of the deployment, its servers, and server selection.
 //!
-//! The rules are in [`steadfast_core::sdam`] and [`steadfast_core::selection`]. A monitor or a failed
-//! operation applies its input under one lock and performs the effects at once, in their order;
-//! there is no task in between.
+//! The rules are in [`steadfast_core::sdam`] and [`steadfast_core::selection`]. Monitors and failed
+//! operations apply their inputs under one lock and perform the effects in order, without a task.
 
 mod monitor;
 mod select;
@@ -48,7 +47,7 @@ use crate::{
     pool::{DeferredEffects, Pool},
 };
 
-/// All that a topology is made of.
+/// Arguments of [`Topology::open`].
 pub(crate) struct Parts {
     /// Id of the topology in its events.
     pub(crate) id: ObjectId,
@@ -62,7 +61,7 @@ pub(crate) struct Parts {
     pub(crate) cmap_events: Outbox<CmapEvent>,
 }
 
-/// The deployment. The last one to let go of it closes it.
+/// Topology of a client. Dropping the last reference closes it.
 pub(crate) struct Topology {
     id: ObjectId,
     state: Mutex<State>,
@@ -91,7 +90,7 @@ pub(crate) struct View {
 }
 
 impl Topology {
-    /// Opens a deployment: makes its pools and begins to monitor its servers.
+    /// Opens the topology: creates the pools and starts the monitors.
     pub(crate) fn open(parts: Parts) -> Arc<Self> {
         let (topology, effects) = sdam::Topology::new(parts.settings, Instant::now());
         let this = Arc::new_cyclic(|me| Self {
@@ -117,7 +116,7 @@ impl Topology {
         self.id
     }
 
-    /// The establisher of its connections.
+    /// Returns the establisher of connections.
     pub(crate) fn establisher(&self) -> &Arc<Establisher> {
         &self.establisher
     }
@@ -127,7 +126,7 @@ impl Topology {
         Arc::clone(&self.view.borrow())
     }
 
-    /// Every server.
+    /// Returns all servers.
     pub(crate) fn servers(&self) -> Vec<Arc<Server>> {
         self.view().servers.values().cloned().collect()
     }
@@ -141,11 +140,11 @@ impl Topology {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.apply(TopologyInput::Close, None);
-        // Whoever waits for a server learns that none will come.
+        // Wakes server selections, which fail then.
         self.view.send_modify(|_| {});
     }
 
-    /// Takes in what happened. `cause` is the error behind it, for those whose connections it costs.
+    /// Applies an input. `cause` is the error that is reported to operations whose pool is cleared.
     pub(crate) fn apply(&self, input: TopologyInput, cause: Option<&Error>) {
         self.change(cause, |state| state.topology.apply(input, Instant::now()));
     }
@@ -168,7 +167,7 @@ impl Topology {
         }
     }
 
-    /// Performs an effect while the lock is held; returns what is to be done after.
+    /// Performs an effect under the lock. Returns the part to perform afterwards.
     fn perform(
         &self,
         state: &mut State,
@@ -177,7 +176,7 @@ impl Topology {
     ) -> Option<DeferredEffects> {
         match effect {
             TopologyEffect::Emit(event) => {
-                self.events.note(event);
+                self.events.push(event);
                 None
             }
             TopologyEffect::AddServer(address) => {
@@ -193,7 +192,7 @@ impl Topology {
             }
             TopologyEffect::ReadyPool(address) => Some(state.servers.get(&address)?.pool.ready()),
             TopologyEffect::Preconnect(address) => {
-                // Those who wait for a server listen for changes; nobody else does.
+                // Each operation in server selection is a receiver.
                 let waiting = self.view.receiver_count();
                 Some(state.servers.get(&address)?.pool.expect(waiting))
             }
@@ -249,9 +248,9 @@ impl Topology {
         (Arc::new(Server::new(address.clone(), pool, monitor)), effects)
     }
 
-    /// Tells of an event that is no change of state.
+    /// Emits an event without a change of state.
     fn announce(&self, event: SdamEvent) {
-        self.events.note(event);
+        self.events.push(event);
         self.events.deliver();
     }
 }
@@ -268,7 +267,7 @@ impl fmt::Debug for Topology {
     }
 }
 
-/// A topology seen from its own pools and monitors, which do not keep it open.
+/// Weak reference of pools and monitors, which does not keep the topology open.
 #[derive(Clone)]
 pub(crate) struct WeakTopology(Weak<Topology>);
 
@@ -281,7 +280,7 @@ impl WeakTopology {
 
     fn announce(&self, event: impl FnOnce() -> SdamEvent) {
         if let Some(topology) = self.0.upgrade()
-            && topology.events.is_listening()
+            && topology.events.is_enabled()
         {
             topology.announce(event());
         }
@@ -294,8 +293,7 @@ impl PoolObserver for WeakTopology {
         self.0.upgrade().is_none_or(|topology| topology.is_closed())
     }
 
-    /// A connection could not be made. `service_id` is that of the service behind a load balancer,
-    /// once hello was answered.
+    /// Processes a failed connection attempt.
     fn connect_failed(
         &self,
         address: &ServerAddress,
@@ -323,8 +321,8 @@ impl PoolObserver for WeakTopology {
 }
 
 impl Topology {
-    /// A connection broke, or a server refused a command, while an operation used it. To be told
-    /// before the connection is given back.
+    /// Processes a network error or error reply of an operation. Must be called before the
+    /// connection is checked in.
     pub(crate) fn operation_failed(
         &self,
         connection: &Connection,
@@ -337,7 +335,7 @@ impl Topology {
         }
     }
 
-    /// A reply told by a write concern error that the server is no longer what it was.
+    /// Processes a write concern error that reports a state change of the server.
     pub(crate) fn write_concern_failed(
         &self,
         connection: &Connection,

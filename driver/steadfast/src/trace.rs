@@ -6,7 +6,7 @@
 //! which those of several clients are distinguished. Unknown optional fields are omitted. Without a
 //! subscriber, no message is formatted.
 //!
-//! Events of commands with secrets arrive here without their contents.
+//! Events of sensitive commands have no contents here.
 
 #[cfg(test)]
 pub(crate) mod capture;
@@ -31,12 +31,12 @@ pub(crate) use self::{
     topology::{logs_topology, topology},
 };
 
-/// A time in the unit of the log messages, exact to the microsecond.
+/// Returns a duration in milliseconds, with a fraction.
 fn as_millis(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1000.0
 }
 
-/// A limit in the unit of the log messages; limits are whole milliseconds.
+/// Returns a time-out in whole milliseconds.
 fn as_whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -15,11 +15,11 @@ use std::{
 use steadfast_embedded::Deployment;
 use testbed::{Mongod, Options, TestCa, User, shared};
 
-/// Time after which only a hang can be the reason that a program still runs.
+/// Time that only a program that hangs exceeds.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Examples that other tests run, or that move elsewhere.
-const OTHERS: [&str; 2] = ["local_writes", "tour"];
+/// Examples that other tests run.
+const OTHERS: [&str; 1] = ["tour"];
 
 /// Examples that this file runs.
 const TESTED: [&str; 12] = [
@@ -262,7 +262,7 @@ fn pagination_sees_every_document_once() {
 }
 
 #[test]
-fn tls_and_authentication_tell_a_right_password_from_a_wrong_one() {
+fn tls_and_authentication_rejects_a_wrong_password() {
     let ca = TestCa::new().expect("a certificate authority");
     let user = User::new("ada", "pencil");
     let server = Mongod::standalone(Options::new().tls(&ca).user(user)).expect("a server");
@@ -296,7 +296,7 @@ fn tracing_events_show_commands_and_connections() {
     assert_eq!(printed.lines().last(), Some("failed commands: 1"));
 }
 
-/// A running web service. It is killed if the test fails.
+/// Running web service. It is killed if the test fails.
 struct Service {
     child: Child,
     address: String,
@@ -342,7 +342,7 @@ impl Drop for Service {
 }
 
 #[test]
-fn web_service_answers_with_what_became_of_a_write() {
+fn web_service_maps_the_outcome_of_a_write_to_a_status_code() {
     let mut service = Service::start();
     let book = r#"{"_id":"0-452","title":"1984","year":1949}"#;
     assert_eq!(service.request("POST", "/books", book), (201, String::new()));

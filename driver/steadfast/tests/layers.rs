@@ -13,7 +13,7 @@ use std::{
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// The modules, from the lowest to the highest. A new module needs a place here.
+/// Modules from the lowest to the highest. Every module of the crate is listed.
 const LAYERS: [&str; 34] = [
     "random",
     "decode",
@@ -53,7 +53,7 @@ const LAYERS: [&str; 34] = [
 
 struct File {
     path: PathBuf,
-    /// The top-level module that it is part of.
+    /// Top-level module of the file.
     module: String,
     /// Tokens without comments, literals and tests, as text.
     code: String,
@@ -89,8 +89,8 @@ fn sources() -> Vec<File> {
     paths.into_iter().map(file).collect()
 }
 
-/// The tokens of a source without comments, literals and tests, as text: a space between two names, each `impl` on
-/// a line of its own, and `self` instead of a `super` that stays in the file.
+/// Tokens of a source without comments, literals and tests, as text: a space between two names, each `impl` on
+/// its own line, and `self` instead of a `super` that stays in the file.
 fn code_of(source: &str) -> String {
     let tokens: TokenStream = source.parse().expect("a source that compiles");
     let mut code = String::new();
@@ -98,7 +98,7 @@ fn code_of(source: &str) -> String {
     code
 }
 
-/// Writes the tokens of a module that `modules` others of its file contain.
+/// Writes the tokens of a module nested in `modules` modules of its file.
 fn write_tokens(tokens: TokenStream, modules: usize, code: &mut String) {
     // The item after `#[cfg(test)]` ends with the next group in braces or semicolon.
     let mut in_test = false;
@@ -145,7 +145,7 @@ fn write_tokens(tokens: TokenStream, modules: usize, code: &mut String) {
     }
 }
 
-/// The text up to the brace that closes the block in which it begins.
+/// Text up to the brace that closes its block.
 fn block(code: &str) -> &str {
     let mut depth = 1;
     for (at, letter) in code.char_indices() {
@@ -161,7 +161,7 @@ fn block(code: &str) -> &str {
     code
 }
 
-/// Paths that begin with this prefix, in lists too: the rest of each path, as its names.
+/// Paths with this prefix, also in lists: the names after the prefix.
 fn paths_after(prefix: &str, code: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for (at, found) in code.match_indices(prefix) {
@@ -205,7 +205,7 @@ fn is_of_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Names that the root re-exports, each with the module or crate that it is from.
+/// Names that the root re-exports, each with its module or crate.
 fn reexports(root: &str) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for path in paths_after("pub use ", root) {
@@ -218,7 +218,7 @@ fn reexports(root: &str) -> BTreeMap<String, String> {
     names
 }
 
-/// Complaints about the imports of a module of this level.
+/// Complaints about the imports of a module at this level.
 fn wrong_imports(file: &File, own: usize, reexports: &BTreeMap<String, String>) -> Vec<String> {
     let mut wrong = Vec::new();
     let File { path, module: from, code } = file;
@@ -235,7 +235,7 @@ fn wrong_imports(file: &File, own: usize, reexports: &BTreeMap<String, String>) 
         match level(module) {
             Some(level) if level <= own => {}
             Some(_) => complain(format!("{from} imports {module}, which is above it")),
-            // Another crate, by way of the root.
+            // Another crate that the root re-exports.
             None if reexports.contains_key(first) => {}
             None => complain(format!("no module {first}")),
         }
@@ -261,7 +261,7 @@ fn a_module_imports_only_from_below() {
         seen += paths_after("crate::", &file.code).len();
         match level(&file.module) {
             Some(own) => wrong.extend(wrong_imports(file, own, &reexports)),
-            None => wrong.extend([format!("{} has no place in LAYERS", file.module)]),
+            None => wrong.extend([format!("{} is not in LAYERS", file.module)]),
         }
     }
     assert!(seen > 500, "only {seen} imports were found");
@@ -310,7 +310,7 @@ fn imports_from_above_are_found_in_every_form() {
     assert!(!wrong("pool/wait.rs", "use super::client;"));
 }
 
-/// Names of types with the modules that declare them; of functions with all modules that have one.
+/// Names of types or functions, each with the modules that declare it.
 fn declared(files: &[File], keywords: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in files {
@@ -351,15 +351,15 @@ fn a_method_is_called_only_from_above_the_module_that_adds_it() {
             }) else {
                 continue;
             };
-            let (Some(home), Some(own)) = (types.get(&subject), level(&file.module)) else {
+            let (Some(declaring), Some(own)) = (types.get(&subject), level(&file.module)) else {
                 continue;
             };
-            if home.contains(&file.module) {
+            if declaring.contains(&file.module) {
                 continue;
             }
             for part in block(body).split("fn ").skip(1) {
                 let name: String = part.chars().take_while(|it| is_of_name(*it)).collect();
-                // A name that others have as well says nothing of who is called.
+                // A name that several modules declare does not identify the callee.
                 if functions.get(&name).is_some_and(|modules| modules.len() > 1) {
                     continue;
                 }

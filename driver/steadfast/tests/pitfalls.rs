@@ -1,5 +1,5 @@
-//! Known ways to get sessions, connections and retries wrong, each as a conversation with a scripted
-//! server. The numbers are those of `docs/pitfalls.md`.
+//! Known bugs of drivers in sessions, connections and retries, each tested with a scripted server. The numbers are
+//! those of `docs/pitfalls.md`.
 
 #![allow(missing_docs)]
 
@@ -23,14 +23,14 @@ use steadfast::{
 };
 use tokio::task::JoinHandle;
 
-/// A client, and what its pools tell.
-struct Watched {
+/// Client with a recorder of its CMAP events.
+struct PitfallClient {
     client: Client,
     things: Collection<Document>,
     pools: Recorder<CmapEvent>,
 }
 
-impl Watched {
+impl PitfallClient {
     async fn at(uri: &str) -> Self {
         let pools = Recorder::new();
         let mut options = ClientOptions::parse(uri).await.unwrap();
@@ -39,7 +39,7 @@ impl Watched {
         Self { things: client.database("db").collection("things"), client, pools }
     }
 
-    /// Inserts a document, in a task of its own.
+    /// Inserts a document in a spawned task.
     fn insert(&self) -> JoinHandle<Result<InsertOneResult, Error>> {
         let things = self.things.clone();
         tokio::spawn(async move { bounded(things.insert_one(doc! { "_id": 1 })).await })
@@ -51,7 +51,7 @@ impl Watched {
     }
 }
 
-/// The only member of a replica set, with a script.
+/// Only member of a scripted replica set.
 fn primary() -> Server {
     Server::builder().role(Role::Primary).start()
 }
@@ -68,7 +68,7 @@ fn retryable(code: i32) -> FailureReply {
     error(code).labelled("RetryableWriteError")
 }
 
-/// Session and number of a write.
+/// `lsid` and `txnNumber` of a write.
 fn transaction_id(request: &ReceivedRequest) -> (Document, i64) {
     let (session, number) = request.session_and_txn_number().expect("a retryable write");
     (session.clone(), number)
@@ -80,8 +80,8 @@ async fn a_retry_carries_the_transaction_id_of_the_first_attempt() {
     let server = primary();
     let (first, second) =
         (server.receives(insert_of_things()), server.receives(insert_of_things()));
-    let watched = Watched::at(&server.uri("")).await;
-    let inserting = watched.insert();
+    let observed = PitfallClient::at(&server.uri("")).await;
+    let inserting = observed.insert();
     let first = first.arrives().await;
     let id = transaction_id(&first);
     first.hang_up();
@@ -93,19 +93,19 @@ async fn a_retry_carries_the_transaction_id_of_the_first_attempt() {
 }
 
 #[tokio::test]
-async fn a_session_whose_connection_broke_is_not_used_again_though_the_retry_succeeded() {
+async fn a_session_is_discarded_after_a_network_error_even_if_the_retry_succeeds() {
     // pitfall 17
     let server = primary();
     server.expect(insert_of_things().then(hang_up()));
     let (retry, next) = (server.receives(insert_of_things()), server.receives(insert_of_things()));
-    let watched = Watched::at(&server.uri("")).await;
-    let inserting = watched.insert();
+    let observed = PitfallClient::at(&server.uri("")).await;
+    let inserting = observed.insert();
     let retry = retry.arrives().await;
     let (broken, _) = transaction_id(&retry);
     retry.reply(done());
     inserting.await.unwrap().unwrap();
 
-    let inserting = watched.insert();
+    let inserting = observed.insert();
     let next = next.arrives().await;
     assert_ne!(transaction_id(&next).0, broken);
     next.reply(done());
@@ -117,11 +117,11 @@ async fn a_session_whose_connection_broke_is_not_used_again_though_the_retry_suc
 async fn a_dropped_future_leaves_no_half_read_reply_behind() {
     // pitfall 21
     let server = primary();
-    let coming = server.receives(command("dropped"));
+    let expected_request = server.receives(command("dropped"));
     server.expect(command("kept").then(reply(doc! { "ok": 1, "mine": true })));
-    let watched = Watched::at(&server.uri("maxPoolSize=1")).await;
-    let dropped = watched.run("dropped");
-    let request = coming.arrives().await;
+    let observed = PitfallClient::at(&server.uri("maxPoolSize=1")).await;
+    let dropped = observed.run("dropped");
+    let request = expected_request.arrives().await;
     let bytes = Request::reply(&request, &doc! { "ok": 1, "mine": false });
     let (begin, end) = bytes.split_at(30);
     let gate = Gate::closed();
@@ -129,26 +129,26 @@ async fn a_dropped_future_leaves_no_half_read_reply_behind() {
     server.process_socket_events().await;
     dropped.abort();
     assert!(dropped.await.unwrap_err().is_cancelled());
-    let kept = watched.run("kept");
+    let kept = observed.run("kept");
     gate.open();
     assert!(kept.await.unwrap().unwrap().get_bool("mine").unwrap());
     server.finish();
 }
 
 #[tokio::test]
-async fn a_dropped_future_gives_back_its_place_in_the_pool_and_not_its_session() {
+async fn a_dropped_future_frees_its_pool_slot_and_discards_its_session() {
     // pitfall 22
     let server = primary();
     let (first, second) =
         (server.receives(insert_of_things()), server.receives(insert_of_things()));
-    let watched = Watched::at(&server.uri("maxPoolSize=1")).await;
-    let dropped = watched.insert();
+    let observed = PitfallClient::at(&server.uri("maxPoolSize=1")).await;
+    let dropped = observed.insert();
     let first = first.arrives().await;
     let (session, _) = transaction_id(&first);
     dropped.abort();
     assert!(dropped.await.unwrap_err().is_cancelled());
     first.reply(done());
-    let inserting = watched.insert();
+    let inserting = observed.insert();
     let second = second.arrives().await;
     assert_ne!(transaction_id(&second).0, session);
     second.reply(done());
@@ -157,30 +157,30 @@ async fn a_dropped_future_gives_back_its_place_in_the_pool_and_not_its_session()
 }
 
 #[tokio::test]
-async fn a_reply_to_another_request_is_not_taken_and_costs_the_connection() {
+async fn a_reply_to_another_request_is_rejected_and_closes_the_connection() {
     // pitfall 23
     let server = primary();
     server.expect(command("first").then(reply_to_another(doc! { "ok": 1 })));
     server.expect(command("second").then(reply(doc! { "ok": 1 })));
-    let watched = Watched::at(&server.uri("")).await;
-    let error = watched.run("first").await.unwrap().unwrap_err();
+    let observed = PitfallClient::at(&server.uri("")).await;
+    let error = observed.run("first").await.unwrap().unwrap_err();
     assert!(error.to_string().contains("a reply to request"), "{error}");
-    watched.run("second").await.unwrap().unwrap();
+    observed.run("second").await.unwrap().unwrap();
     let log = server.log();
     assert_ne!(log.connections_of("first"), log.connections_of("second"));
     server.finish();
 }
 
 #[tokio::test]
-async fn a_request_that_times_out_does_not_cost_its_connection() {
+async fn a_request_that_times_out_keeps_its_connection() {
     // pitfall 24
     let server = primary();
     let gate = Gate::closed();
     server.expect(command("slow").then(wait_for(&gate)).then(reply(doc! { "ok": 1 })));
     server.expect(command("next").then(reply(doc! { "ok": 1 })));
     let clock = Clock::stopped();
-    let watched = Watched::at(&server.uri("maxPoolSize=1")).await;
-    let (database, limit) = (watched.client.database("db"), Duration::from_millis(150));
+    let observed = PitfallClient::at(&server.uri("maxPoolSize=1")).await;
+    let (database, limit) = (observed.client.database("db"), Duration::from_millis(150));
     let slow = database.run_command(doc! { "slow": 1 }).timeout(limit);
     let (ended, ()) = tokio::join!(bounded(slow), async {
         server.wait_for(|log| !log.named("slow").is_empty()).await;
@@ -188,7 +188,7 @@ async fn a_request_that_times_out_does_not_cost_its_connection() {
     });
     assert!(ended.unwrap_err().is_timeout());
     gate.open();
-    watched.run("next").await.unwrap().unwrap();
+    observed.run("next").await.unwrap().unwrap();
     let log = server.log();
     assert_eq!(log.connections_of("slow"), log.connections_of("next"));
     assert_eq!(log.opened, 2, "the monitor's and one of operations");
@@ -196,34 +196,34 @@ async fn a_request_that_times_out_does_not_cost_its_connection() {
 }
 
 #[tokio::test]
-async fn a_retry_does_not_find_the_connections_of_the_pool_that_its_failure_cleared() {
+async fn a_retry_after_a_pool_clear_opens_a_new_connection() {
     // pitfall 25
     let server = primary();
     server.expect(insert_of_things().then(hang_up()));
     server.expect(insert_of_things().then(reply(done())));
-    let watched = Watched::at(&server.uri("minPoolSize=3")).await;
-    bounded(watched.client.warm_connection_pool()).await;
-    watched.insert().await.unwrap().unwrap();
+    let observed = PitfallClient::at(&server.uri("minPoolSize=3")).await;
+    bounded(observed.client.warm_connection_pool()).await;
+    observed.insert().await.unwrap().unwrap();
     let used = server.log().connections_of("insert");
     assert!(used[0] <= 4 && used[1] > 4, "the monitor's, three, and then a new one: {used:?}");
-    let order = watched.pools.seen().into_iter().filter_map(|event| match event {
+    let order = observed.pools.seen().into_iter().filter_map(|event| match event {
         CmapEvent::PoolCleared(_) => Some("cleared"),
-        CmapEvent::ConnectionCheckedIn(_) => Some("given back"),
+        CmapEvent::ConnectionCheckedIn(_) => Some("checked in"),
         _ => None,
     });
-    assert_eq!(order.collect::<Vec<_>>(), ["cleared", "given back", "given back"]);
+    assert_eq!(order.collect::<Vec<_>>(), ["cleared", "checked in", "checked in"]);
     server.finish();
 }
 
 #[tokio::test]
-async fn writes_that_share_an_only_connection_do_not_wait_for_each_other_when_it_breaks() {
+async fn writes_that_share_one_connection_do_not_deadlock_when_it_breaks() {
     // pitfall 26
     let server = primary();
     server.expect(insert_of_things().then(hang_up()));
     server.expect(insert_of_things().then(reply(done())).times(5));
     let uri = server.uri("maxPoolSize=1&waitQueueTimeoutMS=15000");
-    let watched = Watched::at(&uri).await;
-    let inserting: Vec<_> = (0..5).map(|_| watched.insert()).collect();
+    let observed = PitfallClient::at(&uri).await;
+    let inserting: Vec<_> = (0..5).map(|_| observed.insert()).collect();
     for inserting in inserting {
         inserting.await.unwrap().unwrap();
     }
@@ -231,7 +231,7 @@ async fn writes_that_share_an_only_connection_do_not_wait_for_each_other_when_it
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_is_retried_or_else_raised_without_a_label() {
+async fn a_failed_handshake_is_retried_or_raised_without_a_label() {
     // pitfall 28
     for (options, is_retried) in [("retryWrites=true", true), ("retryWrites=false", false)] {
         let server = primary();
@@ -240,8 +240,8 @@ async fn a_handshake_that_fails_is_retried_or_else_raised_without_a_label() {
         if is_retried {
             server.expect(insert_of_things().with(doc! { "txnNumber": 1 }).then(reply(done())));
         }
-        let watched = Watched::at(&server.uri(options)).await;
-        match watched.insert().await.unwrap() {
+        let observed = PitfallClient::at(&server.uri(options)).await;
+        match observed.insert().await.unwrap() {
             Ok(_) => assert!(is_retried),
             Err(error) => {
                 assert!(!is_retried, "{error}");
@@ -253,20 +253,20 @@ async fn a_handshake_that_fails_is_retried_or_else_raised_without_a_label() {
 }
 
 #[tokio::test]
-async fn a_write_whose_pool_is_cleared_while_it_waits_is_retried_or_else_raised_without_a_label() {
+async fn a_write_whose_pool_is_cleared_during_checkout_is_retried_or_raised_without_a_label() {
     // pitfall 28
     for (options, is_retried) in [("retryWrites=true", true), ("retryWrites=false", false)] {
         let server = primary();
-        let coming = server.receives(command("slow"));
+        let expected_request = server.receives(command("slow"));
         if is_retried {
             server.expect(insert_of_things().with(doc! { "txnNumber": 1 }).then(reply(done())));
         }
-        let watched = Watched::at(&server.uri(&format!("maxPoolSize=1&{options}"))).await;
-        let slow = watched.run("slow");
-        let request = coming.arrives().await;
-        let inserting = watched.insert();
+        let observed = PitfallClient::at(&server.uri(&format!("maxPoolSize=1&{options}"))).await;
+        let slow = observed.run("slow");
+        let request = expected_request.arrives().await;
+        let inserting = observed.insert();
         let waits = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionCheckoutStarted(_));
-        watched.pools.wait_for(2, waits).await;
+        observed.pools.wait_for(2, waits).await;
         request.hang_up();
         slow.await.unwrap().unwrap_err();
         match inserting.await.unwrap() {
@@ -282,19 +282,19 @@ async fn a_write_whose_pool_is_cleared_while_it_waits_is_retried_or_else_raised_
 }
 
 #[tokio::test]
-async fn what_a_server_since_4_4_does_not_label_is_neither_labelled_nor_retried() {
+async fn an_unlabelled_error_of_a_server_since_4_4_is_neither_labelled_nor_retried() {
     // pitfall 29
     let server = primary();
     server.expect(insert_of_things().then(error(91)));
-    let watched = Watched::at(&server.uri("")).await;
-    let error = watched.insert().await.unwrap().unwrap_err();
+    let observed = PitfallClient::at(&server.uri("")).await;
+    let error = observed.insert().await.unwrap().unwrap_err();
     assert_eq!(error.code(), Some(91));
     assert!(error.labels().is_empty(), "{error:?}");
     server.finish();
 }
 
 #[tokio::test]
-async fn a_cursor_is_moved_again_after_overload_and_never_after_a_network_error() {
+async fn get_more_is_retried_after_an_overload_error_but_not_after_a_network_error() {
     // pitfall 30
     let cursor = |id: i64, batch: &str, x: i32| {
         doc! { "ok": 1, "cursor": { "id": id, "ns": "db.things", batch: [{ "x": x }] } }
@@ -305,8 +305,8 @@ async fn a_cursor_is_moved_again_after_overload_and_never_after_a_network_error(
     server.expect(get_more("db.things").with(doc! { "getMore": 7_i64 }).then(overloaded));
     server.expect(get_more("db.things").then(reply(cursor(7, "nextBatch", 2))));
     server.expect(get_more("db.things").then(hang_up()));
-    let watched = Watched::at(&server.uri("")).await;
-    let mut cursor = bounded(watched.things.find(doc! {})).await.unwrap();
+    let observed = PitfallClient::at(&server.uri("")).await;
+    let mut cursor = bounded(observed.things.find(doc! {})).await.unwrap();
     for _ in 0..2 {
         assert!(bounded(cursor.advance()).await.unwrap());
     }
@@ -315,37 +315,37 @@ async fn a_cursor_is_moved_again_after_overload_and_never_after_a_network_error(
 }
 
 #[tokio::test]
-async fn a_retry_is_a_message_of_its_own_that_tells_the_latest_cluster_time() {
+async fn a_retry_has_a_new_request_id_and_the_latest_cluster_time() {
     // pitfall 35
     let server = primary();
     let at = |time| doc! { "clusterTime": Timestamp { time, increment: 1 } };
     server.expect(command("first").then(reply(doc! { "ok": 1, "$clusterTime": at(7) })));
     let (first, second) =
         (server.receives(insert_of_things()), server.receives(insert_of_things()));
-    let watched = Watched::at(&server.uri("")).await;
-    watched.run("first").await.unwrap().unwrap();
-    let inserting = watched.insert();
+    let observed = PitfallClient::at(&server.uri("")).await;
+    observed.run("first").await.unwrap().unwrap();
+    let inserting = observed.insert();
     let first = first.arrives().await;
-    let (id, told) = (first.id, first.body.get_document("$clusterTime").cloned());
+    let (id, sent) = (first.id, first.body.get_document("$clusterTime").cloned());
     first.then([retryable(11600).with(doc! { "$clusterTime": at(9) })]);
     let second = second.arrives().await;
     assert_ne!(second.id, id);
-    let told = [told.unwrap(), second.body.get_document("$clusterTime").unwrap().clone()];
-    assert_eq!(told, [at(7), at(9)]);
+    let sent = [sent.unwrap(), second.body.get_document("$clusterTime").unwrap().clone()];
+    assert_eq!(sent, [at(7), at(9)]);
     second.reply(done());
     inserting.await.unwrap().unwrap();
     server.finish();
 }
 
 #[tokio::test]
-async fn a_write_follows_the_primary_that_moves() {
+async fn a_write_is_retried_on_the_new_primary() {
     let set = Deployment::replica_set(3);
-    let coming = set.receives(insert_of_things().at(0));
+    let expected_request = set.receives(insert_of_things().at(0));
     set.expect(insert_of_things().at(2).then(reply(done())));
-    // Nobody asks again within the time of this test: the members tell by themselves.
-    let watched = Watched::at(&set.uri("heartbeatFrequencyMS=600000")).await;
-    let inserting = watched.insert();
-    let request = coming.arrives().await;
+    // No heartbeat is due during this test: the members stream their new state.
+    let observed = PitfallClient::at(&set.uri("heartbeatFrequencyMS=600000")).await;
+    let inserting = observed.insert();
+    let request = expected_request.arrives().await;
     set.elect(2);
     request.then([retryable(10107).with_message("not primary any more")]);
     inserting.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! A counter with something to sweep, and its tokens in groups that are finished with one update.
+//! A counter with something to sweep, and its tokens in groups, each completed by one update.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ pub(super) struct Candidate {
     pub(super) id: Bson,
     /// Time of the server.
     pub(super) now: DateTime,
-    /// Tokens that are due, of this crate,
-    dated: Vec<Dated>,
-    /// and plain ObjectIds, of applications without `until`. Each counts one.
+    /// Tokens of this crate that are due.
+    dated: Vec<DatedToken>,
+    /// Plain ObjectIds that are due, of applications without `until`. Each counts one.
     plain: Vec<ObjectId>,
     /// Number of pending tokens, due or not.
     pending: u64,
@@ -27,7 +27,7 @@ pub(super) struct Candidate {
 
 /// A token of this crate.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Dated {
+pub(super) struct DatedToken {
     pub(super) token: ObjectId,
     pub(super) by: i64,
     pub(super) until: DateTime,
@@ -36,13 +36,13 @@ pub(super) struct Dated {
 /// Tokens of one counter, of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tokens<'c> {
-    Dated(&'c [Dated]),
+    Dated(&'c [DatedToken]),
     Plain(&'c [ObjectId]),
 }
 
 impl Candidate {
     /// Removes repeated tokens: step two removes all copies of a token and counts one.
-    pub(super) fn each_once(mut self) -> Self {
+    pub(super) fn without_repeated_tokens(mut self) -> Self {
         let (mut dated, mut plain) = (BTreeSet::new(), BTreeSet::new());
         let alone = self.left_alone();
         self.dated.retain(|token| dated.insert(token.token));

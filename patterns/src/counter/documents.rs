@@ -56,8 +56,8 @@ pub(super) fn step_two(fields: &Fields, intent: &Intent, leaves_tombstone: bool)
     Statement { filter: doc! { "_id": id.clone(), format!("{pending}.token"): token }, update }
 }
 
-/// Gives up: the token will never be pending. Matches nothing if the token is pending or done, or if tombstones
-/// of its age may have been removed.
+/// Gives up: prevents the token from becoming pending. Matches nothing if the token is pending or done, or if
+/// tombstones of its age may have been removed.
 pub(super) fn give_up(fields: &Fields, intent: &Intent, keep: Duration) -> Statement {
     let Fields { pending, done, .. } = fields;
     let Intent { id, token, until, .. } = intent;
@@ -75,7 +75,7 @@ pub(super) fn give_up(fields: &Fields, intent: &Intent, keep: Duration) -> State
 }
 
 /// Removes the tombstone of a token, if no step one of it can arrive any more.
-pub(super) fn forget(fields: &Fields, intent: &Intent, margin: Duration) -> Statement {
+pub(super) fn remove_tombstone(fields: &Fields, intent: &Intent, margin: Duration) -> Statement {
     let Intent { id, token, until, .. } = intent;
     Statement {
         filter: doc! {
@@ -91,7 +91,7 @@ fn tombstone(token: ObjectId, until: DateTime) -> Document {
 }
 
 /// Reads the state of a token and the time of the server.
-pub(super) fn look(fields: &Fields, intent: &Intent) -> [Document; 2] {
+pub(super) fn read_token(fields: &Fields, intent: &Intent) -> [Document; 2] {
     let Fields { pending, done, .. } = fields;
     let token = intent.token;
     let tokens = format!("${pending}.token");
@@ -114,24 +114,24 @@ pub(super) fn look(fields: &Fields, intent: &Intent) -> [Document; 2] {
     ]
 }
 
-/// Ages after which the sweep acts.
+/// Ages of tokens and tombstones at which the sweep processes them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ages {
+pub(super) struct SweepAges {
     pub(super) margin: Duration,
     pub(super) keep: Duration,
     pub(super) plain: Duration,
 }
 
-impl Ages {
+impl SweepAges {
     /// Returns the latest `until` of tombstones that can be removed at the server time `now`.
-    pub(super) fn last_forgotten(&self, now: DateTime) -> DateTime {
+    pub(super) fn newest_removable_tombstone(&self, now: DateTime) -> DateTime {
         earlier(earlier(now, self.margin), self.keep)
     }
 }
 
 /// Finds the counters with something to sweep. Of each: the tokens that are due (`dated` and `plain`), the
 /// number of pending ones, and the number of tombstones that can be removed (`old`).
-pub(super) fn candidates(fields: &Fields, ages: &Ages) -> [Document; 3] {
+pub(super) fn candidates(fields: &Fields, ages: &SweepAges) -> [Document; 3] {
     let Fields { pending, done, .. } = fields;
     let keep = ages.margin.saturating_add(ages.keep);
     let is = |what: &str, kind: &str| doc! { "$eq": [{ "$type": what }, kind] };
@@ -177,7 +177,7 @@ pub(super) fn step_two_of_all(
     id: &Bson,
     tokens: Tokens<'_>,
     by: i64,
-    ages: &Ages,
+    ages: &SweepAges,
 ) -> Statement {
     let Fields { counter, pending, done } = fields;
     let from = |due: Option<DateTime>| {
@@ -209,7 +209,7 @@ pub(super) fn step_two_of_all(
 }
 
 /// Removes the tombstones of a counter whose `until` is not after `last`.
-pub(super) fn forget_all(fields: &Fields, id: &Bson, last: DateTime) -> Statement {
+pub(super) fn remove_tombstones(fields: &Fields, id: &Bson, last: DateTime) -> Statement {
     Statement {
         filter: doc! { "_id": id.clone() },
         update: doc! { "$pull": { &fields.done: { "until": { "$lte": last } } } },

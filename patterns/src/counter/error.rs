@@ -1,4 +1,4 @@
-//! Errors of counters, and what is known of the increment.
+//! Errors of counters, and the state of the increment.
 
 use std::fmt;
 
@@ -27,13 +27,13 @@ pub struct CounterError {
 #[non_exhaustive]
 pub enum IncrementStep {
     /// Validation of the arguments; nothing was sent.
-    Asking,
+    Validation,
     /// Step one, which adds the token to `pending`; includes the insertion of the counter's document.
     One,
     /// Step two, which counts the token.
     Two,
     /// Read of the token's state, or giving it up.
-    Settling,
+    Lookup,
 }
 
 /// State of an increment that failed.
@@ -77,7 +77,7 @@ pub enum CounterErrorCause {
         client: DateTime,
     },
     /// The state of the token changed with each read.
-    Unsettled,
+    Contended,
 }
 
 impl CounterError {
@@ -121,7 +121,7 @@ impl CounterError {
             CounterErrorCause::Failed(error) => Some(error),
             CounterErrorCause::TooLate { .. }
             | CounterErrorCause::TooEarly { .. }
-            | CounterErrorCause::Unsettled => None,
+            | CounterErrorCause::Contended => None,
         }
     }
 
@@ -133,7 +133,7 @@ impl CounterError {
             CounterErrorCause::Failed(error) => error,
             CounterErrorCause::TooLate { .. }
             | CounterErrorCause::TooEarly { .. }
-            | CounterErrorCause::Unsettled => Error::custom(self),
+            | CounterErrorCause::Contended => Error::custom(self),
         };
         error.with_outcome(outcome)
     }
@@ -142,7 +142,11 @@ impl CounterError {
 impl fmt::Display for CounterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { intent, step, state, cause } = self;
-        write!(f, "counting {} at {} failed in {step}: {cause}; {state}", intent.by, intent.id)
+        write!(
+            f,
+            "increment of counter {} by {} failed in {step}: {cause}; {state}",
+            intent.id, intent.by
+        )
     }
 }
 
@@ -155,10 +159,10 @@ impl std::error::Error for CounterError {
 impl fmt::Display for IncrementStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Asking => "asking for it",
+            Self::Validation => "validation",
             Self::One => "step one",
             Self::Two => "step two",
-            Self::Settling => "finding out what had become of it",
+            Self::Lookup => "reading the state of its token",
         })
     }
 }
@@ -166,7 +170,7 @@ impl fmt::Display for IncrementStep {
 impl fmt::Display for IncrementState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NeverBegun => "it is not counted and, by itself, never will be",
+            Self::NeverBegun => "it is not counted, and will not be unless it is finished",
             Self::MaybePending => "it may be pending and will then be counted",
             Self::Pending => "it is pending and will be counted",
             Self::MaybeCounted => "it is counted, or pending and will be counted",
@@ -180,15 +184,15 @@ impl fmt::Display for CounterErrorCause {
             Self::Failed(error) => write!(f, "{error}"),
             Self::TooLate { until, server, client } => write!(
                 f,
-                "it could begin until {until} and it is {server} at the server ({client} here): \
-                 this clock is behind by more than the window, or it took too long"
+                "it could begin until {until}, and the server's clock shows {server} (the client's {client}): \
+                 the client's clock is behind by more than the window, or the increment took too long"
             ),
             Self::TooEarly { since, server, client } => write!(
                 f,
-                "it can begin from {since} on and it is {server} at the server ({client} here): \
-                 this clock is ahead by more than the window"
+                "it can begin from {since} on, and the server's clock shows {server} (the client's {client}): \
+                 the client's clock is ahead by more than the window"
             ),
-            Self::Unsettled => f.write_str("the counter changed each time it was looked at"),
+            Self::Contended => f.write_str("the state of the token changed at each read"),
         }
     }
 }

@@ -55,7 +55,7 @@ impl Fields {
             let (one, another) = (names[one], names[another]);
             if overlaps(one, another) {
                 return Err(Error::invalid_argument(format!(
-                    "a counter's fields {one:?} and {another:?} are in each other's way"
+                    "a counter's fields {one:?} and {another:?} overlap"
                 )));
             }
         }

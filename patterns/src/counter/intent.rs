@@ -24,12 +24,12 @@ pub struct Intent {
     /// End of the time window: from this on, by the server's clock, step one matches nothing.
     pub(super) until: DateTime,
     #[serde(default)]
-    pub(super) stage: Stage,
+    pub(super) stage: IntentStage,
 }
 
 /// Known progress of an intent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) enum Stage {
+pub(super) enum IntentStage {
     /// Nothing is known; step one may have been sent.
     #[default]
     Open,

@@ -1,6 +1,6 @@
-//! Model check: every order of events that a token can meet, within small bounds. Late duplicates, lost
-//! replies, crashes, other clients that finish or give up, sweeps, and clock skew of servers. Course, filters
-//! and updates are the real ones; `steadfast-query` applies them to documents.
+//! Model check: every order of events of a token, within small bounds. Late duplicates, lost
+//! replies, crashes, other clients that finish or give up, sweeps, and clock skew of servers. The state
+//! machine, the filters and the updates are the real ones; `steadfast-query` applies them to documents.
 
 mod server;
 
@@ -11,17 +11,17 @@ use std::{
 
 use bson::{DateTime, doc, oid::ObjectId};
 
-use self::server::{Moment, Request, Server};
+use self::server::{ModelRequest, ModelServer, Moment};
 use super::{
     IncrementState, Intent,
-    course::{CounterReply, Course, CourseEnd, Settled},
-    intent::Stage,
+    increment::{CounterReply, Increment, IncrementEnd, Resolution},
+    intent::IntentStage,
 };
 
-/// Rule that is left out, to check that the model detects it.
+/// Rule that the model omits, to check that this violates a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Without {
-    Nothing,
+enum OmittedRule {
+    None,
     /// Step two leaves no tombstone.
     Tombstones,
     /// Step one does not compare the clock.
@@ -29,23 +29,23 @@ enum Without {
     /// The sweep does not wait for the margin.
     Margin,
     /// Giving up leaves no tombstone.
-    GivingUpFirmly,
+    TombstoneOfGiveUp,
 }
 
 /// Parameters of a search.
 #[derive(Clone, Copy, Debug)]
-struct Setting {
+struct ModelSetting {
     /// The first intent was stored, so that other clients can finish it.
     is_stored: bool,
     /// A later client gives up.
     gives_up: bool,
     has_document: bool,
     /// The token of another increment is pending.
-    has_bystander: bool,
+    has_other_token: bool,
     /// Servers and mongos may delay a request after they read their clock, for as long as tombstones are kept.
     /// Otherwise tombstones are not kept beyond the margin.
-    holds_up: bool,
-    without: Without,
+    delays_requests: bool,
+    omitted: OmittedRule,
 }
 
 const UNTIL: i64 = 2_000_000_000_000;
@@ -53,78 +53,78 @@ const WINDOW: i64 = 60_000;
 const MARGIN: i64 = 60_000;
 const KEEP: i64 = 3_600_000;
 /// Amount of another increment, whose token is pending from the start.
-const BYSTANDER: i64 = 10;
+const OTHER_AMOUNT: i64 = 10;
 
 /// State of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State {
-    /// Its number among the documents seen.
+struct ModelState {
+    /// Number of the document.
     document: usize,
     moment: Moment,
-    /// The courses that are being followed.
-    courses: Vec<Course>,
+    /// Increments in progress.
+    increments: Vec<Increment>,
     /// Requests without a waiting client that may still be executed; sorted.
-    late: Vec<Request>,
-    /// The stages of the intents that can be taken up again.
-    stored: Vec<Stage>,
+    late: Vec<ModelRequest>,
+    /// Stages of the intents that a client can resume.
+    stored: Vec<IntentStage>,
     begun: bool,
     counted: bool,
     never: bool,
-    courses_left: u8,
+    increments_left: u8,
     losses_left: u8,
     sweeps_left: u8,
-    is_forgotten: bool,
+    tombstone_removed: bool,
 }
 
-struct Search {
-    setting: Setting,
+struct ModelSearch {
+    setting: ModelSetting,
     intent: Intent,
-    server: Server,
-    seen: HashSet<State>,
-    queue: VecDeque<State>,
+    server: ModelServer,
+    seen: HashSet<ModelState>,
+    queue: VecDeque<ModelState>,
     ends: HashMap<&'static str, u64>,
 }
 
 #[derive(Debug)]
-struct Explored {
+struct Exploration {
     states: usize,
-    /// Number of courses by their end.
+    /// Number of increments by their end.
     ends: HashMap<&'static str, u64>,
-    /// First state that breaks a promise, and the promise.
-    broken: Option<(String, State)>,
+    /// First state that violates a promise, and the promise.
+    violated: Option<(String, ModelState)>,
 }
 
-fn explore(setting: Setting) -> Explored {
+fn explore(setting: ModelSetting) -> Exploration {
     let intent = Intent {
         id: "day".into(),
         token: ObjectId::from_bytes([7; 12]),
         by: 1,
         since: DateTime::from_millis(UNTIL - 2 * WINDOW),
         until: DateTime::from_millis(UNTIL),
-        stage: Stage::Open,
+        stage: IntentStage::Open,
     };
     let other = ObjectId::from_bytes([9; 12]);
     let mut document = doc! { "_id": "day", "counter": 0_i64 };
-    if setting.has_bystander {
-        let entry = doc! { "token": other, "by": BYSTANDER, "until": intent.until };
+    if setting.has_other_token {
+        let entry = doc! { "token": other, "by": OTHER_AMOUNT, "until": intent.until };
         document.insert("pending", [entry]);
     }
-    let mut server = Server::new(setting, &intent);
-    let first = State {
+    let mut server = ModelServer::new(setting, &intent);
+    let first = ModelState {
         document: server.number(setting.has_document.then_some(document)),
         moment: Moment::InTime,
-        courses: Vec::new(),
+        increments: Vec::new(),
         late: Vec::new(),
-        stored: if setting.is_stored { vec![Stage::Open] } else { Vec::new() },
+        stored: if setting.is_stored { vec![IntentStage::Open] } else { Vec::new() },
         begun: false,
         counted: false,
         never: false,
-        courses_left: 2,
+        increments_left: 2,
         losses_left: losses() + u8::from(!setting.is_stored),
         sweeps_left: 1,
-        is_forgotten: false,
+        tombstone_removed: false,
     };
-    let mut search = Search {
+    let mut search = ModelSearch {
         setting,
         intent,
         server,
@@ -135,78 +135,78 @@ fn explore(setting: Setting) -> Explored {
     search.run(first)
 }
 
-impl Search {
-    fn run(&mut self, first: State) -> Explored {
-        let mut broken = None;
-        let start = self.started(&first, Stage::Open, self.setting.is_stored, false);
+impl ModelSearch {
+    fn run(&mut self, first: ModelState) -> Exploration {
+        let mut violated = None;
+        let start = self.started(&first, IntentStage::Open, self.setting.is_stored, false);
         self.queue.push_back(start);
         while let Some(state) = self.queue.pop_front() {
-            if let Some(promise) = self.broken(&state) {
-                broken = Some((promise, state));
+            if let Some(promise) = self.violated(&state) {
+                violated = Some((promise, state));
                 break;
             }
             self.expand(&state);
         }
-        Explored { states: self.seen.len(), ends: std::mem::take(&mut self.ends), broken }
+        Exploration { states: self.seen.len(), ends: std::mem::take(&mut self.ends), violated }
     }
 
-    /// Returns the promise that is broken in this state.
-    fn broken(&mut self, state: &State) -> Option<String> {
+    /// Returns the promise that this state violates.
+    fn violated(&mut self, state: &ModelState) -> Option<String> {
         let at = self.server.tally(state.document);
-        let ours = at.counter % BYSTANDER;
-        if ours > 1 || at.counter / BYSTANDER > 1 {
+        let ours = at.counter % OTHER_AMOUNT;
+        if ours > 1 || at.counter / OTHER_AMOUNT > 1 {
             return Some(format!("counted twice: {}", at.counter));
         }
         if ours == 1 && at.is_pending {
-            return Some("counted twice, as soon as it is swept".to_owned());
+            return Some("counted twice after a sweep".to_owned());
         }
         if state.counted && ours != 1 {
-            return Some("said to be counted, and is not".to_owned());
+            return Some("reported as counted, but not counted".to_owned());
         }
         if state.never && ours != 0 {
-            return Some("said to be never counted, and is".to_owned());
+            return Some("reported as never counted, but counted".to_owned());
         }
         if state.begun && ours == 0 && !at.is_pending {
-            return Some("begun, and lost".to_owned());
+            return Some("begun, but lost".to_owned());
         }
         if state.moment >= Moment::Due {
             let swept = self.server.swept(state.document, state.moment);
             let after = self.server.tally(swept);
-            if after.is_pending || (state.begun && after.counter % BYSTANDER != 1) {
+            if after.is_pending || (state.begun && after.counter % OTHER_AMOUNT != 1) {
                 return Some("not counted by a sweep".to_owned());
             }
         }
         None
     }
 
-    fn expand(&mut self, state: &State) {
+    fn expand(&mut self, state: &ModelState) {
         self.pass_time(state);
         self.sweep(state);
         self.execute_late(state);
-        self.take_up(state);
-        self.forget(state);
-        for course in 0..state.courses.len() {
-            self.answer(state, course);
-            self.lose(state, course);
-            self.crash(state, course);
+        self.resume(state);
+        self.remove_tombstone(state);
+        for increment in 0..state.increments.len() {
+            self.deliver_reply(state, increment);
+            self.lose(state, increment);
+            self.crash(state, increment);
         }
     }
 
-    fn visit(&mut self, mut state: State) {
+    fn visit(&mut self, mut state: ModelState) {
         state.late.sort_unstable();
         if self.seen.insert(state.clone()) {
             self.queue.push_back(state);
         }
     }
 
-    fn pass_time(&mut self, state: &State) {
+    fn pass_time(&mut self, state: &ModelState) {
         if let Some(moment) = state.moment.next() {
-            self.visit(State { moment, ..state.clone() });
+            self.visit(ModelState { moment, ..state.clone() });
         }
     }
 
-    /// A sweep reads; what it then sends may come at any time.
-    fn sweep(&mut self, state: &State) {
+    /// A sweep reads; its requests may arrive at any later time.
+    fn sweep(&mut self, state: &ModelState) {
         if state.sweeps_left == 0 {
             return;
         }
@@ -226,17 +226,17 @@ impl Search {
         }
     }
 
-    /// Executes a request without a waiting client. That it is never executed needs no event.
-    fn execute_late(&mut self, state: &State) {
+    /// Executes a request without a waiting client. (A request that is never executed needs no event.)
+    fn execute_late(&mut self, state: &ModelState) {
         for (index, request) in state.late.iter().enumerate() {
             let mut clocks = state.moment.clocks().to_vec();
-            if self.setting.holds_up && state.moment < Moment::Forgotten {
+            if self.setting.delays_requests && state.moment < Moment::TombstonesRemoved {
                 clocks.extend(Moment::InTime.clocks());
             }
             for clock in clocks {
                 let document = self.server.execute(*request, state.document, clock).document;
                 if document != state.document {
-                    let mut next = State { document, ..state.clone() };
+                    let mut next = ModelState { document, ..state.clone() };
                     next.late.remove(index);
                     self.visit(next);
                 }
@@ -244,9 +244,9 @@ impl Search {
         }
     }
 
-    /// Another client that has the intent finishes it, later or at the same time.
-    fn take_up(&mut self, state: &State) {
-        if state.courses_left == 0 || state.is_forgotten {
+    /// Another client finishes the intent, later or concurrently.
+    fn resume(&mut self, state: &ModelState) {
+        if state.increments_left == 0 || state.tombstone_removed {
             return;
         }
         for stage in &state.stored {
@@ -255,107 +255,120 @@ impl Search {
         }
     }
 
-    fn started(&self, state: &State, stage: Stage, is_shared: bool, gives_up: bool) -> State {
+    fn started(
+        &self,
+        state: &ModelState,
+        stage: IntentStage,
+        is_shared: bool,
+        gives_up: bool,
+    ) -> ModelState {
         let intent = Intent { stage, ..self.intent.clone() };
         let (keep, retries) = (self.setting.keep(), 1);
-        let course = match is_shared {
-            true => Course::of_anybody(&intent, keep, retries),
-            false => Course::of_our_own(&intent, keep, retries),
+        let increment = match is_shared {
+            true => Increment::shared(&intent, keep, retries),
+            false => Increment::unshared(&intent, keep, retries),
         };
         let mut next = state.clone();
-        next.courses.push(if gives_up { course.given_up() } else { course });
-        next.courses_left -= 1;
+        next.increments.push(if gives_up { increment.given_up() } else { increment });
+        next.increments_left -= 1;
         next
     }
 
     /// A client that has recorded the result removes the tombstone.
-    fn forget(&mut self, state: &State) {
+    fn remove_tombstone(&mut self, state: &ModelState) {
         let is_known = state.counted || state.never;
-        if is_known && state.courses.is_empty() && !state.is_forgotten && !self.setting.holds_up {
-            let mut next = State { is_forgotten: true, ..state.clone() };
-            next.late.push(Request::Forget);
+        if is_known
+            && state.increments.is_empty()
+            && !state.tombstone_removed
+            && !self.setting.delays_requests
+        {
+            let mut next = ModelState { tombstone_removed: true, ..state.clone() };
+            next.late.push(ModelRequest::RemoveTombstone);
             self.visit(next);
         }
     }
 
-    /// Executes the request of a course and delivers the reply.
-    fn answer(&mut self, state: &State, course: usize) {
-        let request = Request::of(state.courses[course].ask());
+    /// Executes the request of an increment and delivers the reply.
+    fn deliver_reply(&mut self, state: &ModelState, increment: usize) {
+        let request = ModelRequest::of(state.increments[increment].request());
         for clock in state.moment.clocks() {
             let executed = self.server.execute(request, state.document, clock);
-            let next = State { document: executed.document, ..state.clone() };
-            self.replied(next.clone(), course, Some(executed.answer));
+            let next = ModelState { document: executed.document, ..state.clone() };
+            self.apply_reply(next.clone(), increment, Some(executed.reply));
             // Or the driver's retry was answered, and its first attempt is still in progress. A server
             // recognises a write that it executed, but not one that matched nothing.
-            if executed.answer == CounterReply::StepOne(false) && state.losses_left > 0 {
-                let mut next = State { losses_left: state.losses_left - 1, ..next };
+            if executed.reply == CounterReply::StepOne(false) && state.losses_left > 0 {
+                let mut next = ModelState { losses_left: state.losses_left - 1, ..next };
                 next.late.push(request);
-                self.replied(next, course, Some(executed.answer));
+                self.apply_reply(next, increment, Some(executed.reply));
             }
         }
     }
 
     /// Loses or delays the request or its reply: it is executed at any later time, or never.
-    fn lose(&mut self, state: &State, course: usize) {
+    fn lose(&mut self, state: &ModelState, increment: usize) {
         if state.losses_left == 0 {
             return;
         }
-        let mut next = State { losses_left: state.losses_left - 1, ..state.clone() };
-        next.late.extend(Request::of(state.courses[course].ask()).if_it_writes());
-        self.replied(next, course, None);
-        self.refuse(state, course);
+        let mut next = ModelState { losses_left: state.losses_left - 1, ..state.clone() };
+        next.late.extend(ModelRequest::of(state.increments[increment].request()).if_write());
+        self.apply_reply(next, increment, None);
+        self.reject(state, increment);
     }
 
     /// The server returns an error, and nothing was written.
-    fn refuse(&mut self, state: &State, course: usize) {
-        let next = State { losses_left: state.losses_left - 1, ..state.clone() };
-        let refusal = CounterReply::Failed { in_doubt: false, can_retry: true };
-        self.replied(next, course, Some(refusal));
+    fn reject(&mut self, state: &ModelState, increment: usize) {
+        let next = ModelState { losses_left: state.losses_left - 1, ..state.clone() };
+        let rejection = CounterReply::Failed { in_doubt: false, can_retry: true };
+        self.apply_reply(next, increment, Some(rejection));
     }
 
-    /// The client crashes with its request in progress. (That it was not sent equals never executed.)
-    fn crash(&mut self, state: &State, course: usize) {
+    /// The client crashes with its request in progress. (A request that was not sent equals one that is never
+    /// executed.)
+    fn crash(&mut self, state: &ModelState, increment: usize) {
         let mut next = state.clone();
-        let course = next.courses.remove(course);
-        next.late.extend(Request::of(course.ask()).if_it_writes());
+        let increment = next.increments.remove(increment);
+        next.late.extend(ModelRequest::of(increment.request()).if_write());
         self.visit(next);
     }
 
-    fn replied(&mut self, mut state: State, index: usize, answer: Option<CounterReply>) {
+    fn apply_reply(&mut self, mut state: ModelState, index: usize, reply: Option<CounterReply>) {
         let lost = CounterReply::Failed { in_doubt: true, can_retry: true };
-        let end = state.courses[index].apply(answer.unwrap_or(lost));
-        let stage = state.courses[index].stage;
-        state.begun |= stage != Stage::Open;
+        let end = state.increments[index].apply(reply.unwrap_or(lost));
+        let stage = state.increments[index].stage;
+        state.begun |= stage != IntentStage::Open;
         let Some(end) = end else { return self.visit(state) };
-        state.courses.remove(index);
+        state.increments.remove(index);
         let known = match end {
-            CourseEnd::Settled(Settled::Counted) => {
+            IncrementEnd::Resolved(Resolution::Counted) => {
                 state.counted = true;
-                return self.ended("counted", state);
+                return self.record_end("counted", state);
             }
-            CourseEnd::Settled(Settled::NeverBegun(_)) => {
+            IncrementEnd::Resolved(Resolution::NeverBegun(_)) => {
                 state.never = true;
-                return self.ended("never begun", state);
+                return self.record_end("never begun", state);
             }
-            CourseEnd::Settled(Settled::CannotBeTold(_)) => return self.ended("too late", state),
-            CourseEnd::Failed { state: known, .. }
-            | CourseEnd::TooEarly { state: known, .. }
-            | CourseEnd::Unsettled { state: known } => known,
+            IncrementEnd::Resolved(Resolution::Unknown(_)) => {
+                return self.record_end("too late", state);
+            }
+            IncrementEnd::Failed { state: known, .. }
+            | IncrementEnd::TooEarly { state: known, .. }
+            | IncrementEnd::Contended { state: known } => known,
         };
         if known == IncrementState::NeverBegun {
             // A client that counts again does not finish this intent.
             let stored = state.stored.iter().copied().filter(|_| self.setting.is_stored).collect();
-            self.ended("failed", State { never: true, stored, ..state.clone() });
+            self.record_end("failed", ModelState { never: true, stored, ..state.clone() });
         }
         state.begun |= matches!(known, IncrementState::Pending | IncrementState::MaybeCounted);
         // The error has the intent, which any client may finish.
         if !state.stored.contains(&stage) {
             state.stored.push(stage);
         }
-        self.ended("failed", state);
+        self.record_end("failed", state);
     }
 
-    fn ended(&mut self, how: &'static str, state: State) {
+    fn record_end(&mut self, how: &'static str, state: ModelState) {
         *self.ends.entry(how).or_default() += 1;
         self.visit(state);
     }
@@ -366,31 +379,32 @@ fn losses() -> u8 {
     std::env::var("STEADFAST_MODEL_LOSSES").map_or(1, |losses| losses.parse().expect("a number"))
 }
 
-impl Setting {
+impl ModelSetting {
     fn keep(&self) -> Duration {
-        Duration::from_millis(if self.holds_up { KEEP as u64 } else { 0 })
+        Duration::from_millis(if self.delays_requests { KEEP as u64 } else { 0 })
     }
 
-    fn sound(is_stored: bool, gives_up: bool, has_document: bool, holds_up: bool) -> Self {
-        let (has_bystander, without) = (false, Without::Nothing);
-        Self { is_stored, gives_up, has_document, has_bystander, holds_up, without }
+    fn sound(is_stored: bool, gives_up: bool, has_document: bool, delays_requests: bool) -> Self {
+        let (has_other_token, omitted) = (false, OmittedRule::None);
+        Self { is_stored, gives_up, has_document, has_other_token, delays_requests, omitted }
     }
 }
 
-fn assert_sound(setting: Setting) -> Explored {
+fn assert_sound(setting: ModelSetting) -> Exploration {
     let explored = explore(setting);
-    assert!(explored.broken.is_none(), "{setting:?}: {:?}", explored.broken);
-    assert!(explored.states > 1_000, "too few to show anything: {}", explored.states);
+    assert!(explored.violated.is_none(), "{setting:?}: {:?}", explored.violated);
+    assert!(explored.states > 1_000, "too few states: {}", explored.states);
     explored
 }
 
 #[test]
 fn no_order_of_events_counts_a_plain_increment_twice_or_loses_it() {
     for has_document in [true, false] {
-        for holds_up in [true, false] {
-            let explored = assert_sound(Setting::sound(false, false, has_document, holds_up));
+        for delays_requests in [true, false] {
+            let explored =
+                assert_sound(ModelSetting::sound(false, false, has_document, delays_requests));
             for end in ["counted", "failed"] {
-                assert!(explored.ends.contains_key(end), "no course ended with {end:?}");
+                assert!(explored.ends.contains_key(end), "no increment ended with {end:?}");
             }
         }
     }
@@ -399,12 +413,12 @@ fn no_order_of_events_counts_a_plain_increment_twice_or_loses_it() {
 #[test]
 fn no_order_of_events_counts_a_stored_intent_twice_or_loses_it() {
     for gives_up in [true, false] {
-        for holds_up in [true, false] {
-            let explored = assert_sound(Setting::sound(true, gives_up, true, holds_up));
-            // Without tombstones that are kept, this is unknown after the window.
-            let never = (gives_up || holds_up).then_some("never begun");
+        for delays_requests in [true, false] {
+            let explored = assert_sound(ModelSetting::sound(true, gives_up, true, delays_requests));
+            // OmittedRule tombstones that are kept, this is unknown after the window.
+            let never = (gives_up || delays_requests).then_some("never begun");
             for end in ["counted", "too late"].into_iter().chain(never) {
-                assert!(explored.ends.contains_key(end), "no course ended with {end:?}");
+                assert!(explored.ends.contains_key(end), "no increment ended with {end:?}");
             }
         }
     }
@@ -412,24 +426,36 @@ fn no_order_of_events_counts_a_stored_intent_twice_or_loses_it() {
 
 #[test]
 fn no_order_of_events_mixes_up_two_tokens() {
-    for holds_up in [true, false] {
-        let setting = Setting::sound(false, false, true, holds_up);
-        assert_sound(Setting { has_bystander: true, ..setting });
+    for delays_requests in [true, false] {
+        let setting = ModelSetting::sound(false, false, true, delays_requests);
+        assert_sound(ModelSetting { has_other_token: true, ..setting });
     }
 }
 
 #[test]
-fn without_any_one_of_the_rules_some_order_of_events_breaks_a_promise() {
-    let stored = Setting::sound(true, true, true, true);
+fn each_omitted_rule_violates_a_promise_in_some_order_of_events() {
+    let stored = ModelSetting::sound(true, true, true, true);
     for (setting, promise) in [
-        (Setting { without: Without::Tombstones, ..stored }, "counted twice"),
-        (Setting { without: Without::Tombstones, is_stored: false, ..stored }, "counted twice"),
-        (Setting { without: Without::Fence, holds_up: false, ..stored }, "counted twice"),
-        (Setting { without: Without::Margin, holds_up: false, ..stored }, "counted twice"),
-        (Setting { without: Without::GivingUpFirmly, ..stored }, "said to be never counted"),
+        (ModelSetting { omitted: OmittedRule::Tombstones, ..stored }, "counted twice"),
+        (
+            ModelSetting { omitted: OmittedRule::Tombstones, is_stored: false, ..stored },
+            "counted twice",
+        ),
+        (
+            ModelSetting { omitted: OmittedRule::Fence, delays_requests: false, ..stored },
+            "counted twice",
+        ),
+        (
+            ModelSetting { omitted: OmittedRule::Margin, delays_requests: false, ..stored },
+            "counted twice",
+        ),
+        (
+            ModelSetting { omitted: OmittedRule::TombstoneOfGiveUp, ..stored },
+            "reported as never counted",
+        ),
     ] {
         let explored = explore(setting);
-        let (broken, _) = explored.broken.expect("the model notices");
-        assert!(broken.starts_with(promise), "{setting:?}: {broken}");
+        let (violated, _) = explored.violated.expect("the model detects it");
+        assert!(violated.starts_with(promise), "{setting:?}: {violated}");
     }
 }

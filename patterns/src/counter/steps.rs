@@ -4,9 +4,9 @@ use bson::{DateTime, Document};
 
 use super::{
     CounterError, CounterErrorCause, Counters, IncrementStep, Intent,
-    course::{CounterReply, CounterRequest, Course, CourseEnd, Settled, TokenState},
     documents::{self, Statement},
     error::CounterResult,
+    increment::{CounterReply, CounterRequest, Increment, IncrementEnd, Resolution, TokenState},
 };
 use crate::retry::{self, RetryState};
 use steadfast::{
@@ -21,16 +21,16 @@ const UNDEFINED_VARIABLE: i32 = 17276;
 const NOT_A_REPLICA_SET: i32 = 123;
 
 impl Counters {
-    /// Runs the requests of a course to its end.
-    pub(super) async fn follow(
+    /// Runs an increment to its end.
+    pub(super) async fn run(
         &self,
         intent: &Intent,
-        mut course: Course,
-    ) -> CounterResult<Settled> {
-        self.check(intent, &course)?;
+        mut increment: Increment,
+    ) -> CounterResult<Resolution> {
+        self.check(intent, &increment)?;
         loop {
-            let (answer, error) = match self.perform(intent, course.ask()).await {
-                Ok(answer) => (answer, None),
+            let (reply, error) = match self.send(intent, increment.request()).await {
+                Ok(reply) => (reply, None),
                 Err(error) => {
                     let in_doubt = !error.outcome().is_certainly_not_applied();
                     (
@@ -42,33 +42,33 @@ impl Counters {
                     )
                 }
             };
-            let Some(end) = course.apply(answer) else { continue };
-            let intent = || Intent { stage: course.stage, ..intent.clone() };
+            let Some(end) = increment.apply(reply) else { continue };
+            let intent = || Intent { stage: increment.stage, ..intent.clone() };
             return conclude(end, error, intent);
         }
     }
 
-    /// Rejects invalid ids and field names. An intent that others may have begun keeps its state.
-    fn check(&self, intent: &Intent, course: &Course) -> CounterResult<()> {
+    /// Rejects invalid ids and field names. The error has the state of the intent, which others may have begun.
+    fn check(&self, intent: &Intent, increment: &Increment) -> CounterResult<()> {
         intent.check().and_then(|()| self.fields.check()).map_err(|error| CounterError {
             intent: Box::new(intent.clone()),
-            step: IncrementStep::Asking,
-            state: course.state(),
+            step: IncrementStep::Validation,
+            state: increment.state(),
             cause: Box::new(CounterErrorCause::Failed(error)),
         })
     }
 
-    async fn perform(&self, intent: &Intent, ask: CounterRequest) -> Result<CounterReply> {
+    async fn send(&self, intent: &Intent, request: CounterRequest) -> Result<CounterReply> {
         let fields = &self.fields;
         let matched = async |statement| -> Result<bool> {
             Ok(self.update_once(statement, false).await?.matched_count > 0)
         };
-        Ok(match ask {
+        Ok(match request {
             CounterRequest::StepOne => {
                 CounterReply::StepOne(matched(documents::step_one(fields, intent)).await?)
             }
-            CounterRequest::Create => CounterReply::Created(self.create(intent).await?),
-            CounterRequest::Look => CounterReply::Found(self.look(intent).await?),
+            CounterRequest::CreateCounter => CounterReply::Created(self.create(intent).await?),
+            CounterRequest::ReadToken => CounterReply::Token(self.read_token(intent).await?),
             CounterRequest::GiveUp => {
                 CounterReply::GaveUp(matched(documents::give_up(fields, intent, self.keep)).await?)
             }
@@ -84,27 +84,32 @@ impl Counters {
         match self.update_once(documents::create(&self.fields, &intent.id), true).await {
             Ok(result) => Ok(result.upserted_id.is_some()),
             // Another client has inserted it at the same time.
-            Err(error) if is_made_by_another(&error) => Ok(true),
+            Err(error) if is_created_concurrently(&error) => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads the state of a token, so that a primary that has stepped down cannot answer.
-    async fn look(&self, intent: &Intent) -> Result<TokenState> {
-        let found = match self.look_with(intent, ReadConcern::linearizable()).await {
+    /// Reads the state of a token with read concern `linearizable`, so that a primary that has stepped down cannot
+    /// reply.
+    async fn read_token(&self, intent: &Intent) -> Result<TokenState> {
+        let found = match self.read_token_with(intent, ReadConcern::linearizable()).await {
             // A standalone server, which cannot step down.
             Err(error) if error.code() == Some(NOT_A_REPLICA_SET) => {
-                self.look_with(intent, ReadConcern::local()).await?
+                self.read_token_with(intent, ReadConcern::local()).await?
             }
             other => other?,
         };
         TokenState::read(found.as_ref())
     }
 
-    async fn look_with(&self, intent: &Intent, concern: ReadConcern) -> Result<Option<Document>> {
+    async fn read_token_with(
+        &self,
+        intent: &Intent,
+        concern: ReadConcern,
+    ) -> Result<Option<Document>> {
         let mut cursor = self
             .collection
-            .aggregate(documents::look(&self.fields, intent))
+            .aggregate(documents::read_token(&self.fields, intent))
             .read_concern(concern)
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
             .await?;
@@ -119,32 +124,33 @@ impl Counters {
         // Each attempt has the time limit of the collection.
         let mut retry = RetryState::begin(self.retries, None, None);
         let send = |_| self.update_once(statement.clone(), false);
-        retry.run(|timeout| Box::pin(send(timeout))).await.map_err(explained)
+        retry.run(|timeout| Box::pin(send(timeout))).await.map_err(with_explanation)
     }
 
     async fn update_once(&self, statement: Statement, upsert: bool) -> Result<UpdateResult> {
         let Statement { filter, update } = statement;
-        let update = self.collection.update_one(filter, update).write_concern(self.durably());
+        let update = self.collection.update_one(filter, update).write_concern(self.write_concern());
         match upsert {
             true => update.upsert(true).await,
             false => update.await,
         }
     }
 
-    /// Write concern `majority` with journaling, whatever the collection's: an update that is rolled back could
-    /// be lost, or counted again. A standalone server may crash before it writes its journal.
-    fn durably(&self) -> WriteConcern {
-        let durably = WriteConcern::majority().with_journal(true);
+    /// Returns write concern `majority` with journaling: an update that is rolled back could be lost, or counted
+    /// again, and a standalone server may crash before it writes its journal. Only `wtimeout` is that of the
+    /// collection.
+    fn write_concern(&self) -> WriteConcern {
+        let durable = WriteConcern::majority().with_journal(true);
         match self.collection.write_concern().and_then(|concern| concern.w_timeout) {
-            Some(timeout) => durably.with_w_timeout(timeout),
-            None => durably,
+            Some(timeout) => durable.with_w_timeout(timeout),
+            None => durable,
         }
     }
 }
 
-/// Returns `true` if a document with this `_id` exists. Another unique index may reject the counter as well; a
-/// retry would not help then.
-fn is_made_by_another(error: &Error) -> bool {
+/// Returns `true` if a document with this `_id` exists. A duplicate in another unique index is an error, which a
+/// retry does not resolve.
+fn is_created_concurrently(error: &Error) -> bool {
     let index = match &*error.kind {
         ErrorKind::Write(WriteFailure::WriteError(refusal)) => refusal.key_pattern.as_ref(),
         _ => None,
@@ -153,19 +159,19 @@ fn is_made_by_another(error: &Error) -> bool {
 }
 
 fn conclude(
-    end: CourseEnd,
+    end: IncrementEnd,
     error: Option<Error>,
     intent: impl Fn() -> Intent,
-) -> CounterResult<Settled> {
+) -> CounterResult<Resolution> {
     let (step, state, cause) = match end {
-        CourseEnd::Settled(settled) => return Ok(settled),
-        CourseEnd::Failed { step, state } => {
-            let cause = error.map_or(CounterErrorCause::Unsettled, |error| {
-                CounterErrorCause::Failed(explained(error))
+        IncrementEnd::Resolved(resolution) => return Ok(resolution),
+        IncrementEnd::Failed { step, state } => {
+            let cause = error.map_or(CounterErrorCause::Contended, |error| {
+                CounterErrorCause::Failed(with_explanation(error))
             });
             (step, state, cause)
         }
-        CourseEnd::TooEarly { server, state } => {
+        IncrementEnd::TooEarly { server, state } => {
             let cause = CounterErrorCause::TooEarly {
                 since: intent().since,
                 server,
@@ -173,19 +179,19 @@ fn conclude(
             };
             (IncrementStep::One, state, cause)
         }
-        CourseEnd::Unsettled { state } => {
-            (IncrementStep::Settling, state, CounterErrorCause::Unsettled)
+        IncrementEnd::Contended { state } => {
+            (IncrementStep::Lookup, state, CounterErrorCause::Contended)
         }
     };
     Err(CounterError { intent: Box::new(intent()), step, state, cause: Box::new(cause) })
 }
 
-/// Replaces the error of a server without `$$NOW`.
-pub(super) fn explained(error: Error) -> Error {
+/// Explains the error of a server without `$$NOW`.
+pub(super) fn with_explanation(error: Error) -> Error {
     if error.code() != Some(UNDEFINED_VARIABLE) {
         return error;
     }
-    let message = "counters go by the server's clock ($$NOW), which takes MongoDB 4.2";
+    let message = "counters use the clock of the server ($$NOW), which requires MongoDB 4.2";
     Error::incompatible_server(message).with_context_of(&error).with_source(error)
 }
 
@@ -196,11 +202,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_without_a_clock_for_queries_is_said_to_be_too_old() {
+    fn server_without_the_now_variable_is_reported_as_incompatible() {
         let undefined = |code: i32| {
             let error = doc! { "code": code, "errmsg": "Use of undefined variable: NOW" };
             let error = bson::deserialize_from_document(error).unwrap();
-            explained(Error::from(ErrorKind::Write(WriteFailure::WriteError(error))))
+            with_explanation(Error::from(ErrorKind::Write(WriteFailure::WriteError(error))))
         };
         let error = undefined(UNDEFINED_VARIABLE);
         assert!(matches!(&*error.kind, ErrorKind::IncompatibleServer { .. }), "{error}");

@@ -7,8 +7,8 @@ use bson::Bson;
 use super::{
     Counters,
     candidate::{Candidate, Tokens},
-    documents::{self, Ages},
-    steps::explained,
+    documents::{self, SweepAges},
+    steps::with_explanation,
 };
 use crate::retry;
 use steadfast::{
@@ -17,7 +17,7 @@ use steadfast::{
 };
 
 /// Largest number of failures in a report; all are counted.
-const FAILURES_KEPT: usize = 100;
+const MAX_FAILURES_IN_REPORT: usize = 100;
 
 /// Action that completes increments that were left behind. Returned by [`Counters::sweep`].
 #[must_use = "a sweep does nothing until it is awaited"]
@@ -30,14 +30,14 @@ pub struct Sweep<'a> {
 #[derive(Debug)]
 struct Sweeper<'a> {
     counters: &'a Counters,
-    ages: Ages,
+    ages: SweepAges,
     dry_run: bool,
     batch_size: u32,
 }
 
 type Progress<'a> = Option<Box<dyn FnMut(&SweepReport) + Send + 'a>>;
 
-/// Report of a sweep. Of a dry run: what it would have done.
+/// Report of a sweep. That of a dry run has the numbers that a sweep would have had.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SweepReport {
@@ -51,10 +51,10 @@ pub struct SweepReport {
     /// this sweep whose reply was lost.
     pub already_gone: u64,
     /// Number of removed tombstones.
-    pub forgotten: u64,
+    pub tombstones_removed: u64,
     /// Number of tokens that are not old enough, or of an unknown form.
     pub left_alone: u64,
-    /// Number of counters that the server rejected an update of.
+    /// Number of counters of which the server rejected an update.
     pub failed: u64,
     /// Errors of the first hundred of these counters.
     pub failures: Vec<SweepFailure>,
@@ -73,7 +73,7 @@ pub struct SweepFailure {
 impl<'a> Sweep<'a> {
     pub(super) fn new(counters: &'a Counters) -> Self {
         let plain = Duration::from_secs(24 * 60 * 60);
-        let ages = Ages { margin: counters.margin, keep: counters.keep, plain };
+        let ages = SweepAges { margin: counters.margin, keep: counters.keep, plain };
         let sweeper = Sweeper { counters, ages, dry_run: false, batch_size: 100 };
         Self { sweeper, progress: None }
     }
@@ -93,15 +93,15 @@ impl<'a> Sweep<'a> {
 
     /// Sets the age of plain ObjectIds in `pending` that are completed. Defaults to one day.
     ///
-    /// Applications that follow MongoDB's article to the letter write them. Each counts one. It is safe if no
+    /// Applications that implement MongoDB's article literally write them. Each counts one. It is safe if no
     /// writer repeats step one that late.
     pub fn older_than(mut self, age: Duration) -> Self {
         self.sweeper.ages.plain = age;
         self
     }
 
-    /// With `true`, only reports what it would do. Defaults to `false`, unlike that of a trim: a sweep only
-    /// completes what the writers began.
+    /// With `true`, only reports. Defaults to `false`, unlike that of a trim: a sweep only completes increments
+    /// that writers have begun.
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.sweeper.dry_run = dry_run;
         self
@@ -130,20 +130,24 @@ impl Sweeper<'_> {
             let Err(error) = self.sweep_all(&mut report, &mut progress).await else {
                 return Ok(report);
             };
-            // Completed tokens are not found again, so a sweep can restart as long as it makes progress.
-            let got_on = !self.dry_run && report.finished > finished;
-            if !retry::can_retry_at_once(&error) || (retries == 0 && !got_on) {
-                return Err(explained(error));
+            // Completed tokens are not found again, so a sweep that makes progress can restart.
+            let has_progressed = !self.dry_run && report.finished > finished;
+            if !retry::can_retry_at_once(&error) || (retries == 0 && !has_progressed) {
+                return Err(with_explanation(error));
             }
-            if !got_on {
+            if !has_progressed {
                 retries -= 1;
             }
-            let SweepReport { finished, by, already_gone, forgotten, .. } = report;
+            let SweepReport { finished, by, already_gone, tombstones_removed, .. } = report;
             report = match self.dry_run {
                 true => SweepReport::default(),
-                false => {
-                    SweepReport { finished, by, already_gone, forgotten, ..Default::default() }
-                }
+                false => SweepReport {
+                    finished,
+                    by,
+                    already_gone,
+                    tombstones_removed,
+                    ..Default::default()
+                },
             };
         }
     }
@@ -158,11 +162,11 @@ impl Sweeper<'_> {
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
             .await?;
         while cursor.advance().await? {
-            let candidate = cursor.deserialize_current()?.each_once();
+            let candidate = cursor.deserialize_current()?.without_repeated_tokens();
             let id = candidate.id.clone();
             let swept = match self.sweep_one(candidate, report).await {
-                Err(error) if is_of_the_document(&error) => {
-                    report.note(id, error);
+                Err(error) if is_rejection_of_counter(&error) => {
+                    report.record_failure(id, error);
                     Ok(())
                 }
                 other => other,
@@ -183,7 +187,7 @@ impl Sweeper<'_> {
             self.finish(&candidate, tokens, report).await?;
         }
         if candidate.old > 0 {
-            self.forget(&candidate, report).await?;
+            self.remove_tombstones(&candidate, report).await?;
         }
         Ok(())
     }
@@ -226,30 +230,35 @@ impl Sweeper<'_> {
         Ok(true)
     }
 
-    async fn forget(&self, candidate: &Candidate, report: &mut SweepReport) -> Result<()> {
+    async fn remove_tombstones(
+        &self,
+        candidate: &Candidate,
+        report: &mut SweepReport,
+    ) -> Result<()> {
         if !self.dry_run {
-            let last = self.ages.last_forgotten(candidate.now);
-            let statement = documents::forget_all(&self.counters.fields, &candidate.id, last);
+            let last = self.ages.newest_removable_tombstone(candidate.now);
+            let statement =
+                documents::remove_tombstones(&self.counters.fields, &candidate.id, last);
             if self.counters.update(&statement).await?.modified_count == 0 {
                 return Ok(());
             }
         }
-        report.forgotten += candidate.old;
+        report.tombstones_removed += candidate.old;
         Ok(())
     }
 }
 
 impl SweepReport {
-    fn note(&mut self, id: Bson, error: Error) {
+    fn record_failure(&mut self, id: Bson, error: Error) {
         self.failed += 1;
-        if self.failures.len() < FAILURES_KEPT {
+        if self.failures.len() < MAX_FAILURES_IN_REPORT {
             self.failures.push(SweepFailure { id, error });
         }
     }
 }
 
 /// Returns `true` if the server rejected this document only.
-fn is_of_the_document(error: &Error) -> bool {
+fn is_rejection_of_counter(error: &Error) -> bool {
     matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteError(_)))
         && !retry::can_retry_at_once(error)
 }

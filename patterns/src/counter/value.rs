@@ -49,7 +49,7 @@ fn read(fields: &Fields, document: &Document) -> Result<Value> {
     let mut value = Value::default();
     if let Some(counter) = at(document, &fields.counter) {
         value.counted = whole(counter).ok_or_else(|| {
-            let message = format!("the counter's field {:?} is no whole number", fields.counter);
+            let message = format!("the counter's field {:?} is not a whole number", fields.counter);
             Error::invalid_response(message)
         })?;
     }

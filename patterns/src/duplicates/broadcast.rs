@@ -1,18 +1,18 @@
-//! Filters that reach every copy: those without the datacenter.
+//! Check that a filter does not contain the datacenter's field, so that it reaches every copy.
 
 use bson::{Bson, Document};
 
 use crate::path::overlaps;
 use steadfast::error::{Error, Result};
 
-/// Rejects a filter that reads the datacenter's field, or may.
+/// Rejects a filter that reads, or may read, the datacenter's field.
 pub(crate) fn check(filter: &Document, datacenter: &str) -> Result<()> {
     if !names(filter, datacenter) {
         return Ok(());
     }
     Err(Error::invalid_argument(format!(
-        "the filter names {datacenter:?}: nobody knows which datacenter a document was written to, so that \
-         such a query would miss some; leave it out, and all datacenters are asked"
+        "the filter contains {datacenter:?}: a document may be in any datacenter, so such a query may miss \
+         some; leave the field out to read all datacenters"
     )))
 }
 
@@ -28,7 +28,7 @@ fn names(filter: &Document, field: &str) -> bool {
     })
 }
 
-/// Returns true if an expression reads the field. A string that begins with a dollar sign counts as a path,
+/// Returns `true` if an expression reads the field. A string that begins with a dollar sign counts as a path,
 /// also within `$literal`; a path in a variable (`$$doc.datacenter`) counts as one of the document.
 fn expresses(expression: &Bson, field: &str) -> bool {
     match expression {
@@ -49,8 +49,8 @@ fn expresses(expression: &Bson, field: &str) -> bool {
     }
 }
 
-/// Returns true if a `$getField` with this argument reads the field. Its name is a string or `$literal`; one
-/// that is computed may be any.
+/// Returns `true` if a `$getField` with this argument may read the field. The name is a string or a `$literal`; a
+/// computed name may be any.
 fn gets(argument: &Bson, field: &str) -> bool {
     let (name, input) = match argument {
         Bson::Document(parts) if parts.contains_key("field") => {
@@ -67,7 +67,7 @@ fn gets(argument: &Bson, field: &str) -> bool {
     named || input.is_some_and(|input| expresses(input, field))
 }
 
-/// Returns true if JavaScript contains the first name of the field's path as a word.
+/// Returns `true` if JavaScript contains the first name of the field's path as a word.
 fn mentions(code: &Bson, field: &str) -> bool {
     let first = field.split('.').next().unwrap_or(field);
     let in_text = |text: &str| {
@@ -82,7 +82,7 @@ fn mentions(code: &Bson, field: &str) -> bool {
     }
 }
 
-/// Returns true if a JSON schema constrains the field. `patternProperties` may match any.
+/// Returns `true` if a JSON schema constrains the field. `patternProperties` may match any.
 fn describes(schema: &Document, field: &str) -> bool {
     schema.iter().any(|(keyword, value)| match (keyword.as_str(), value) {
         ("properties", Bson::Document(named)) => named.keys().any(|name| overlaps(name, field)),
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_that_names_the_datacenter_is_refused_however_deep_it_does() {
+    fn filters_with_the_datacenter_field_are_rejected_at_any_depth() {
         for filter in [
             doc! { "datacenter": "alfa" },
             doc! { "userid": 1, "datacenter": { "$in": ["alfa"] } },
@@ -143,7 +143,7 @@ mod tests {
             doc! { "$jsonSchema": { "patternProperties": { "^data": { "enum": ["alfa"] } } } },
         ] {
             let error = check(&filter, "datacenter").expect_err(&filter.to_string());
-            assert!(error.to_string().contains("leave it out"), "{error}");
+            assert!(error.to_string().contains("leave the field out"), "{error}");
         }
         for filter in [
             doc! { "meta": { "dc": "alfa" } },
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn other_filters_pass() {
+    fn filters_without_the_datacenter_field_are_accepted() {
         for filter in [
             doc! {},
             doc! { "userid": 123 },

@@ -18,10 +18,10 @@ pub(crate) struct Key {
 impl Key {
     /// Rejects keys that cannot identify an event, or that a server cannot sort by.
     pub(crate) fn new(fields: &[String], datacenter: &str) -> Result<Self> {
-        let refuse = |why: String| Err(Error::invalid_argument(why));
+        let reject = |reason: String| Err(Error::invalid_argument(reason));
         if fields.is_empty() {
-            return refuse(
-                "there is no key: say which fields name an event, as in `.key([\"message_id\"])`"
+            return reject(
+                "the key is missing: set the fields that identify an event, such as `.key([\"message_id\"])`"
                     .to_owned(),
             );
         }
@@ -29,26 +29,30 @@ impl Key {
             if field.contains('\0')
                 || field.split('.').any(|part| part.is_empty() || part.starts_with('$'))
             {
-                return refuse(format!("{field:?} is not the name of a field"));
+                return reject(format!("{field:?} is not a field name"));
             }
             if overlaps(field, MARK) {
-                return refuse(format!("{field:?} is no key: a trim keeps its mark there"));
+                return reject(format!(
+                    "{field:?} cannot be a key: it is reserved for the marks of a trim"
+                ));
             }
             if overlaps(field, "_id") {
-                return refuse(format!("{field:?} is no key: each copy has an `_id` of its own"));
+                return reject(format!(
+                    "{field:?} cannot be a key: each copy has a different `_id`"
+                ));
             }
             if overlaps(field, datacenter) {
-                return refuse(format!(
-                    "{field:?} is no key: each copy has a {datacenter:?} of its own"
+                return reject(format!(
+                    "{field:?} cannot be a key: each copy has a different {datacenter:?}"
                 ));
             }
             if let Some(other) = fields[..index].iter().find(|other| overlaps(field, other)) {
-                return refuse(format!("{field:?} and {other:?} are in each other's way in a key"));
+                return reject(format!("the fields {field:?} and {other:?} of the key overlap"));
             }
         }
         if overlaps(datacenter, MARK) {
-            return refuse(format!(
-                "{datacenter:?} names no datacenter: a trim keeps its mark there"
+            return reject(format!(
+                "{datacenter:?} cannot be the datacenter field: it is reserved for the marks of a trim"
             ));
         }
         Ok(Self { fields: fields.to_vec() })
@@ -68,30 +72,30 @@ impl Key {
     }
 
     /// Returns the position of a document.
-    pub(crate) fn place(&self, document: &RawDocument) -> Result<KeyPosition> {
+    pub(crate) fn position(&self, document: &RawDocument) -> Result<KeyPosition> {
         let mut values = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
             match value_at(document, field)? {
-                Found::Value(value) => values.push(value),
-                Found::Nothing => return Ok(KeyPosition::NotACopy(NotACopy::NoKey)),
-                Found::Array => return Ok(KeyPosition::NotACopy(NotACopy::ArrayKey)),
+                KeyValue::Value(value) => values.push(value),
+                KeyValue::Nothing => return Ok(KeyPosition::NotACopy(NotACopy::NoKey)),
+                KeyValue::Array => return Ok(KeyPosition::NotACopy(NotACopy::ArrayKey)),
             }
         }
         Ok(match document.get("_id")? {
             Some(RawBsonRef::ObjectId(id)) => {
-                KeyPosition::EventCopy(EventCopy { event: Event(values), id })
+                KeyPosition::EventCopy(EventCopy { event: EventKey(values), id })
             }
-            Some(_) | None => KeyPosition::WithoutAge(Event(values)),
+            Some(_) | None => KeyPosition::WithoutAge(EventKey(values)),
         })
     }
 
     /// Returns the fields of the key with the values of an event.
-    pub(crate) fn shown(&self, event: &Event) -> Document {
+    pub(crate) fn to_document(&self, event: &EventKey) -> Document {
         self.fields.iter().cloned().zip(event.0.iter().cloned()).collect()
     }
 
     /// Returns a filter that matches documents of this event only.
-    pub(crate) fn filter(&self, event: &Event) -> Document {
+    pub(crate) fn filter(&self, event: &EventKey) -> Document {
         let equals = |value: &Bson| Bson::Document(doc! { "$eq": value.clone() });
         self.fields.iter().cloned().zip(event.0.iter().map(equals)).collect()
     }
@@ -107,7 +111,7 @@ pub(crate) enum KeyPosition {
     /// A copy of an event.
     EventCopy(EventCopy),
     /// A document with a key whose `_id` is not an ObjectId: the order of copies is unknown.
-    WithoutAge(Event),
+    WithoutAge(EventKey),
     /// A document that is not recognisable as a copy.
     NotACopy(NotACopy),
 }
@@ -124,16 +128,16 @@ pub(crate) enum NotACopy {
 /// Copy of an event, in the sort order of a server: by key, then by age.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventCopy {
-    pub(crate) event: Event,
-    /// The bytes begin with the seconds of the timestamp, so the order of bytes is that of ages.
+    pub(crate) event: EventKey,
+    /// Its bytes begin with the seconds of the timestamp, so their order is that of ages.
     pub(crate) id: ObjectId,
 }
 
-/// Values of a key, in the sort order of a server: `1`, `1.0` and `NumberLong(1)` are one event.
+/// Values of a key, compared as a server sorts: `1`, `1.0` and `NumberLong(1)` are equal.
 #[derive(Clone, Debug)]
-pub(crate) struct Event(Vec<Bson>);
+pub(crate) struct EventKey(Vec<Bson>);
 
-impl Ord for Event {
+impl Ord for EventKey {
     fn cmp(&self, other: &Self) -> Ordering {
         let orders =
             self.0.iter().zip(&other.0).map(|(left, right)| compare(left, right, &BinaryOrder));
@@ -141,37 +145,37 @@ impl Ord for Event {
     }
 }
 
-impl PartialOrd for Event {
+impl PartialOrd for EventKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Event {
+impl PartialEq for EventKey {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Event {}
+impl Eq for EventKey {}
 
-enum Found {
+enum KeyValue {
     Value(Bson),
     Nothing,
     Array,
 }
 
-fn value_at(document: &RawDocument, path: &str) -> Result<Found> {
+fn value_at(document: &RawDocument, path: &str) -> Result<KeyValue> {
     let (first, rest) = match path.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
         None => (path, None),
     };
     Ok(match (document.get(first)?, rest) {
-        (None | Some(RawBsonRef::Null | RawBsonRef::Undefined), _) => Found::Nothing,
-        (Some(RawBsonRef::Array(_)), _) => Found::Array,
+        (None | Some(RawBsonRef::Null | RawBsonRef::Undefined), _) => KeyValue::Nothing,
+        (Some(RawBsonRef::Array(_)), _) => KeyValue::Array,
         (Some(RawBsonRef::Document(inner)), Some(rest)) => value_at(inner, rest)?,
-        (Some(_), Some(_)) => Found::Nothing,
-        (Some(value), None) => Found::Value(value.try_into()?),
+        (Some(_), Some(_)) => KeyValue::Nothing,
+        (Some(value), None) => KeyValue::Value(value.try_into()?),
     })
 }
 
@@ -191,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_name_no_event_are_refused() {
+    fn invalid_keys_are_rejected() {
         for fields in [
             &[][..],
             &["_id"],
@@ -217,10 +221,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_all_types_name_one_event() {
+    fn equal_numbers_of_different_types_are_one_event() {
         let key = key(&["n"]);
-        let event = |document: &RawDocument| match key.place(document).unwrap() {
-            KeyPosition::EventCopy(named) => named.event,
+        let event = |document: &RawDocument| match key.position(document).unwrap() {
+            KeyPosition::EventCopy(copy) => copy.event,
             other => panic!("{other:?}"),
         };
         let one = event(&rawdoc! { "_id": id(1), "n": 1 });
@@ -231,29 +235,29 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_a_single_key_or_an_object_id_stands_apart() {
+    fn documents_without_a_scalar_key_or_an_object_id_are_not_copies() {
         let key = key(&["a.b", "c"]);
-        let why = |document: &RawDocument| match key.place(document).unwrap() {
+        let reason = |document: &RawDocument| match key.position(document).unwrap() {
             KeyPosition::EventCopy(_) | KeyPosition::WithoutAge(_) => None,
-            KeyPosition::NotACopy(why) => Some(why),
+            KeyPosition::NotACopy(reason) => Some(reason),
         };
-        assert_eq!(why(&rawdoc! { "_id": id(1), "a": { "b": 1 }, "c": 1 }), None);
-        assert_eq!(why(&rawdoc! { "_id": id(1), "a": { "b": {} }, "c": "x" }), None);
+        assert_eq!(reason(&rawdoc! { "_id": id(1), "a": { "b": 1 }, "c": 1 }), None);
+        assert_eq!(reason(&rawdoc! { "_id": id(1), "a": { "b": {} }, "c": "x" }), None);
         for none in [
             rawdoc! { "_id": id(1), "a": { "b": 1 } },
             rawdoc! { "_id": id(1), "a": { "b": 1 }, "c": null },
             rawdoc! { "_id": id(1), "a": { "x": 1 }, "c": 1 },
             rawdoc! { "_id": id(1), "a": 1, "c": 1 },
         ] {
-            assert_eq!(why(&none), Some(NotACopy::NoKey), "{none:?}");
+            assert_eq!(reason(&none), Some(NotACopy::NoKey), "{none:?}");
         }
         for array in [
             rawdoc! { "_id": id(1), "a": { "b": [1] }, "c": 1 },
             rawdoc! { "_id": id(1), "a": [{ "b": 1 }], "c": 1 },
         ] {
-            assert_eq!(why(&array), Some(NotACopy::ArrayKey), "{array:?}");
+            assert_eq!(reason(&array), Some(NotACopy::ArrayKey), "{array:?}");
         }
         let ageless = rawdoc! { "_id": 7, "a": { "b": 1 }, "c": 1 };
-        assert!(matches!(key.place(&ageless).unwrap(), KeyPosition::WithoutAge(_)));
+        assert!(matches!(key.position(&ageless).unwrap(), KeyPosition::WithoutAge(_)));
     }
 }

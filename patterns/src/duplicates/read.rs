@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::{
     Duplicates, MARK, broadcast,
     key::Key,
-    merge::{Head, Merge},
+    merge::{Merge, SourceDocument},
     resolve::{Resolved, Resolver},
 };
 use steadfast::{
@@ -30,14 +30,14 @@ use steadfast::{
 /// [`current`](Self::current). It holds one document of each deployment and one more, in addition to the batch
 /// of each cursor.
 ///
-/// An error of any deployment ends it, so that documents of a datacenter that does not answer are not left out
-/// silently: `advance` repeats the error, and the stream ends.
+/// An error of any deployment ends it, so that no documents of an unreachable datacenter are silently missing:
+/// `advance` returns the error again, and the stream ends.
 ///
 /// # Cancellation
 ///
 /// The futures can be dropped at any time; the next call continues.
 pub struct Distinct<T> {
-    merged: Merged,
+    merged: MergedCursors,
     resolver: Resolver<RawDocumentBuf>,
     current: Option<RawDocumentBuf>,
     ended: bool,
@@ -56,7 +56,7 @@ impl<T> Distinct<T> {
         // Marks of trims are not part of the document.
         let projection = bson::doc! { MARK: 0 };
         Ok(Self {
-            merged: Merged::open(duplicates, key, &filter, projection).await?,
+            merged: MergedCursors::open(duplicates, key, &filter, projection).await?,
             resolver: Resolver::new(duplicates.keep),
             current: None,
             ended: false,
@@ -86,7 +86,7 @@ impl<T> Distinct<T> {
                 Some(Resolved::Surplus(_)) => self.surplus += 1,
                 None if self.ended => return Poll::Ready(Ok(false)),
                 None => match ready!(self.merged.poll_next(cx))? {
-                    Some(head) => self.resolver.offer(head.place, head.document),
+                    Some(next) => self.resolver.offer(next.position, next.document),
                     None => {
                         self.resolver.finish();
                         self.ended = true;
@@ -102,7 +102,7 @@ impl<T> Distinct<T> {
     ///
     /// If the last call of [`advance`](Self::advance) did not return `Ok(true)`.
     pub fn current(&self) -> &RawDocument {
-        self.current.as_ref().expect("it is at a document only after `advance` returned true")
+        self.current.as_ref().expect("`advance` must have returned true")
     }
 
     /// Deserializes the current document.
@@ -116,7 +116,7 @@ impl<T> Distinct<T> {
         T: DeserializeOwned,
     {
         let document = self.current.as_ref().ok_or_else(|| {
-            Error::invalid_argument("it is at a document only after `advance` returned true")
+            Error::invalid_argument("there is no current document: call advance first")
         })?;
         Ok(bson::deserialize_from_slice(document.as_bytes())?)
     }
@@ -166,7 +166,7 @@ impl<T> fmt::Debug for Distinct<T> {
 }
 
 /// Copies of all deployments, sorted by key, then by age.
-pub(super) struct Merged {
+pub(super) struct MergedCursors {
     cursors: Vec<Cursor<RawDocumentBuf>>,
     key: Key,
     merge: Merge<RawDocumentBuf>,
@@ -174,7 +174,7 @@ pub(super) struct Merged {
     failed: Option<Error>,
 }
 
-impl Merged {
+impl MergedCursors {
     pub(super) async fn open<T: Send + Sync>(
         duplicates: &Duplicates<T>,
         key: Key,
@@ -199,11 +199,14 @@ impl Merged {
         Ok(Self { cursors, key, merge, failed: None })
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Head<RawDocumentBuf>>> {
+    pub(super) async fn next(&mut self) -> Result<Option<SourceDocument<RawDocumentBuf>>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Head<RawDocumentBuf>>>> {
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<SourceDocument<RawDocumentBuf>>>> {
         // After an error, the stream of a cursor ends as if all documents were read.
         if let Some(error) = &self.failed {
             return Poll::Ready(Err(error.clone()));
@@ -211,7 +214,7 @@ impl Merged {
         while let Some(source) = self.merge.source_to_read() {
             let cursor = &mut self.cursors[source];
             let read = match ready!(Pin::new(cursor).poll_next(cx)) {
-                Some(Ok(document)) => Some((self.key.place(&document)?, document)),
+                Some(Ok(document)) => Some((self.key.position(&document)?, document)),
                 Some(Err(error)) => {
                     self.failed = Some(error.clone());
                     return Poll::Ready(Err(error));

@@ -1,11 +1,11 @@
-//! Choice of one copy of each event; the others are surplus. Pure: documents come in sorted by key, then by
-//! age, and at most one of them is held back.
+//! Choice of one copy of each event; the others are surplus. Pure. Its input is sorted by key, then by age; it
+//! holds back at most one document.
 
 use std::collections::VecDeque;
 
 use super::{
     Keep,
-    key::{Event, KeyPosition},
+    key::{EventKey, KeyPosition},
 };
 
 /// Classified document.
@@ -19,12 +19,12 @@ pub(crate) enum Resolved<D> {
     NotACopy(D),
 }
 
-/// Classifies documents as they come.
+/// Classifies documents in the order of their keys.
 #[derive(Debug)]
 pub(crate) struct Resolver<D> {
     keep: Keep,
-    event: Option<Event>,
-    /// Latest copy of the event, while a later one may follow.
+    event: Option<EventKey>,
+    /// Latest copy of the event, as long as a later one may follow.
     held: Option<D>,
     /// Classified documents: two at most, if they are taken as they come.
     resolved: VecDeque<Resolved<D>>,
@@ -36,8 +36,8 @@ impl<D> Resolver<D> {
     }
 
     /// Adds the next document in the order of keys and ages.
-    pub(crate) fn offer(&mut self, place: KeyPosition, document: D) {
-        let named = match place {
+    pub(crate) fn offer(&mut self, position: KeyPosition, document: D) {
+        let copy = match position {
             KeyPosition::NotACopy(_) => {
                 return self.resolved.push_back(Resolved::NotACopy(document));
             }
@@ -48,12 +48,12 @@ impl<D> Resolver<D> {
                 }
                 return self.resolved.push_back(Resolved::NotACopy(document));
             }
-            KeyPosition::EventCopy(named) => named,
+            KeyPosition::EventCopy(copy) => copy,
         };
-        let is_copy = self.event.as_ref() == Some(&named.event);
+        let is_copy = self.event.as_ref() == Some(&copy.event);
         if !is_copy {
             self.finish();
-            self.event = Some(named.event);
+            self.event = Some(copy.event);
         }
         match self.keep {
             Keep::First if is_copy => self.resolved.push_back(Resolved::Surplus(document)),

@@ -2,8 +2,8 @@
 
 mod deletion;
 mod group;
-mod look;
 mod report;
+mod reread;
 
 use std::{
     fmt,
@@ -15,12 +15,12 @@ use std::{
 
 use bson::{Bson, DateTime, Document, RawDocument, RawDocumentBuf};
 
-use self::group::{Copy, Group, Groups};
+use self::group::{CopyGroup, CopyGroups, ListedCopy};
 use super::{
     Duplicates, Keep, MARK,
     key::{Key, KeyPosition, NotACopy},
-    merge::Head,
-    read::Merged,
+    merge::SourceDocument,
+    read::MergedCursors,
 };
 use crate::hello::hello;
 use steadfast::{
@@ -31,19 +31,19 @@ use steadfast::{
 pub use self::report::{CopyLocation, Finding, Surplus, TrimError, TrimReport};
 
 /// Number of copies that are read again together.
-const TOGETHER: usize = 200;
+const REREAD_COPIES: usize = 200;
 
 /// Action that deletes surplus copies. Returned by [`Duplicates::trim`].
 ///
 /// Without [`dry_run(false)`](Self::dry_run) nothing is deleted, and the report has what would be.
 ///
 /// A copy is deleted only if the one to keep exists and is equal to it in all but `_id` and datacenter. Both
-/// are read again for that, from the primary with read concern `majority`. Copies that differ are reported and
+/// are read again for this comparison, from the primary with read concern `majority`. Copies that differ are reported and
 /// kept; only the application can decide between them. Marks, confirmations and deletes have write concern
-/// `majority`, whatever that of the collection.
+/// `majority`, not that of the collection.
 ///
-/// It can be interrupted, dropped or repeated at any time, and any number of trims can run at once, even trims
-/// that keep the first copy together with trims that keep the last: **one copy of each event always stays.** A
+/// It can be interrupted, dropped or repeated at any time. Any number of trims can run at once, even if some keep
+/// the first copy and others the last: **one copy of each event always stays.** A
 /// copy is marked (in a field `steadfast_trim`) before the one to keep is confirmed, and is deleted only if it
 /// still has the mark; the confirmation overwrites a mark of the one to keep. So of two trims that would delete
 /// each other's copy, at most one does. [`Duplicates::read`] leaves out a mark of an interrupted trim, and the
@@ -51,7 +51,7 @@ const TOGETHER: usize = 200;
 ///
 /// It assumes that no client changes or deletes these documents in the meantime. A copy that cannot be marked,
 /// because of the collection's validator or the size limit of documents, stays; the others are deleted, and
-/// then the trim fails with the reason.
+/// then the trim returns the error.
 ///
 /// # Errors
 ///
@@ -83,16 +83,16 @@ pub struct Trim<'a, T: Send + Sync> {
     filter: Document,
     dry_run: bool,
     older_than: Duration,
-    listeners: Listeners<'a>,
+    listeners: TrimListeners<'a>,
 }
 
-/// Callback.
-type Listener<'a, N> = Box<dyn FnMut(&N) + Send + 'a>;
+/// Callback of a trim.
+type TrimListener<'a, N> = Box<dyn FnMut(&N) + Send + 'a>;
 
 #[derive(Default)]
-struct Listeners<'a> {
-    each: Option<Listener<'a, Surplus>>,
-    progress: Option<Listener<'a, TrimReport>>,
+struct TrimListeners<'a> {
+    each: Option<TrimListener<'a, Surplus>>,
+    progress: Option<TrimListener<'a, TrimReport>>,
 }
 
 impl<'a, T: Send + Sync> Trim<'a, T> {
@@ -102,7 +102,7 @@ impl<'a, T: Send + Sync> Trim<'a, T> {
             filter,
             dry_run: true,
             older_than: Duration::from_secs(60),
-            listeners: Listeners::default(),
+            listeners: TrimListeners::default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl<'a, T: Send + Sync> Trim<'a, T> {
         self
     }
 
-    /// Sets the age that all copies of an event must have. Defaults to one minute.
+    /// Sets the minimum age of all copies of an event. Defaults to one minute.
     ///
     /// A writer may still wait for the acknowledgement of a copy; after its deletion, the receipt would have an
     /// `_id` that does not exist. A secondary that lags may lack the copy to keep when it has replicated the
@@ -139,7 +139,7 @@ impl<'a, T: Send + Sync> Trim<'a, T> {
         let mut report = TrimReport { dry_run: self.dry_run, ..TrimReport::default() };
         let (source, ended_early) = match self.run(&mut report).await {
             Ok(None) => return Ok(report),
-            Ok(Some(refused)) => (refused, false),
+            Ok(Some(rejected)) => (rejected, false),
             Err(error) => (error, true),
         };
         Err(TrimError { source, ended_early, report: Box::new(report) })
@@ -151,10 +151,10 @@ impl<'a, T: Send + Sync> Trim<'a, T> {
         let key = duplicates.checked(&self.filter)?;
         let collections: Vec<Collection<Document>> =
             duplicates.collections.iter().map(Collection::clone_with_type).collect();
-        let newest = newest_to_touch(&collections, self.older_than).await?;
+        let newest = newest_to_trim(&collections, self.older_than).await?;
         let projection = key.projection(&duplicates.datacenter_field);
-        let copies = Merged::open(duplicates, key.clone(), &self.filter, projection).await?;
-        let run = Run {
+        let copies = MergedCursors::open(duplicates, key.clone(), &self.filter, projection).await?;
+        let run = TrimRun {
             deployments: Deployments {
                 collections,
                 key,
@@ -164,14 +164,14 @@ impl<'a, T: Send + Sync> Trim<'a, T> {
             newest,
             listeners: self.listeners,
             report,
-            refused: None,
+            rejected: None,
         };
-        run.through(copies).await
+        run.execute(copies).await
     }
 }
 
 /// Returns the time after which copies are too young, by the slowest clock of the servers.
-async fn newest_to_touch(
+async fn newest_to_trim(
     collections: &[Collection<Document>],
     older_than: Duration,
 ) -> Result<DateTime> {
@@ -179,7 +179,7 @@ async fn newest_to_touch(
     for collection in collections {
         let reply = hello(collection.client()).await?;
         let time = reply.get_datetime("localTime").map_err(|_| {
-            Error::invalid_response("the server's answer to `hello` has no `localTime`")
+            Error::invalid_response("the server's reply to `hello` has no `localTime`")
         })?;
         now = now.min(*time);
     }
@@ -195,48 +195,48 @@ struct Deployments {
 }
 
 /// A trim in progress.
-struct Run<'a, 'r> {
+struct TrimRun<'a, 'r> {
     deployments: Deployments,
     keep: Keep,
     newest: DateTime,
-    listeners: Listeners<'a>,
+    listeners: TrimListeners<'a>,
     report: &'r mut TrimReport,
     /// Error of copies that could not be marked.
-    refused: Option<Error>,
+    rejected: Option<Error>,
 }
 
-impl Run<'_, '_> {
-    async fn through(mut self, mut copies: Merged) -> Result<Option<Error>> {
-        let mut groups = Groups::default();
-        let mut waiting = Vec::new();
-        while let Some(head) = copies.next().await? {
-            let complete = self.examine(head, &mut groups)?;
-            self.sort_out(complete, &mut waiting);
-            if waiting.iter().map(Group::len).sum::<usize>() >= TOGETHER {
-                self.settle(mem::take(&mut waiting)).await?;
+impl TrimRun<'_, '_> {
+    async fn execute(mut self, mut copies: MergedCursors) -> Result<Option<Error>> {
+        let mut groups = CopyGroups::default();
+        let mut queue = Vec::new();
+        while let Some(next) = copies.next().await? {
+            let complete = self.examine(next, &mut groups)?;
+            self.enqueue(complete, &mut queue);
+            if queue.iter().map(CopyGroup::len).sum::<usize>() >= REREAD_COPIES {
+                self.process(mem::take(&mut queue)).await?;
             }
         }
-        self.sort_out(groups.finish(), &mut waiting);
-        self.settle(waiting).await?;
-        Ok(self.refused)
+        self.enqueue(groups.finish(), &mut queue);
+        self.process(queue).await?;
+        Ok(self.rejected)
     }
 
     /// Counts a document. Returns the previous event if this is the first document of another one.
     fn examine(
         &mut self,
-        head: Head<RawDocumentBuf>,
-        groups: &mut Groups,
-    ) -> Result<Option<Group>> {
+        next: SourceDocument<RawDocumentBuf>,
+        groups: &mut CopyGroups,
+    ) -> Result<Option<CopyGroup>> {
         self.report.examined += 1;
         if self.report.examined.is_multiple_of(1_000) {
-            self.tell();
+            self.report_progress();
         }
-        match head.place {
-            KeyPosition::EventCopy(named) => {
-                let datacenter = value_in(&head.document, &self.deployments.datacenter_field)?;
-                let mark = value_in(&head.document, MARK)?;
-                let copy = Copy { source: head.source, id: named.id, datacenter, mark };
-                return Ok(groups.add(named.event, copy));
+        match next.position {
+            KeyPosition::EventCopy(copy) => {
+                let datacenter = value_in(&next.document, &self.deployments.datacenter_field)?;
+                let mark = value_in(&next.document, MARK)?;
+                let listed = ListedCopy { source: next.source, id: copy.id, datacenter, mark };
+                return Ok(groups.add(copy.event, listed));
             }
             KeyPosition::NotACopy(NotACopy::NoKey) => self.report.missing_key += 1,
             KeyPosition::NotACopy(NotACopy::ArrayKey) => self.report.array_key += 1,
@@ -246,37 +246,37 @@ impl Run<'_, '_> {
     }
 
     /// Queues the event if it has several copies and is old enough.
-    fn sort_out(&mut self, complete: Option<Group>, waiting: &mut Vec<Group>) {
+    fn enqueue(&mut self, complete: Option<CopyGroup>, queue: &mut Vec<CopyGroup>) {
         let Some(mut group) = complete else { return };
         if group.len() == 1 {
-            return waiting.push(group);
+            return queue.push(group);
         }
         self.report.duplicated += 1;
         group.choose(self.keep);
-        if group.is_crowded() {
-            self.report.crowded += 1;
+        if group.exceeds_max_copies() {
+            self.report.too_many_copies += 1;
         } else if group.youngest() > self.newest {
             self.report.too_young += 1;
             for copy in &group.others {
-                self.found(&group, copy, Finding::TooYoung);
+                self.record_finding(&group, copy, Finding::TooYoung);
             }
         } else {
-            waiting.push(group);
+            queue.push(group);
         }
     }
 
     /// Reads copies again, and deletes the surplus ones.
-    async fn settle(&mut self, groups: Vec<Group>) -> Result<()> {
+    async fn process(&mut self, groups: Vec<CopyGroup>) -> Result<()> {
         if groups.is_empty() {
             return Ok(());
         }
-        let marked: Vec<_> = groups.iter().flat_map(Group::marked).collect();
-        let seen = self.deployments.look(&groups, None).await?;
+        let marked: Vec<_> = groups.iter().flat_map(CopyGroup::marked).collect();
+        let found = self.deployments.reread(&groups, None).await?;
         let mut surplus = Vec::new();
         for mut group in groups {
-            let findings = seen.findings(&group);
+            let findings = found.findings(&group);
             for (copy, finding) in group.others.iter().zip(&findings) {
-                self.found(&group, copy, *finding);
+                self.record_finding(&group, copy, *finding);
             }
             let mut findings = findings.into_iter();
             group.others.retain(|_| findings.next() == Some(Finding::Surplus));
@@ -285,35 +285,35 @@ impl Run<'_, '_> {
             }
         }
         if !self.report.dry_run {
-            let (deleted, refused) = self.deployments.delete(&surplus).await?;
+            let (deleted, rejected) = self.deployments.delete(&surplus).await?;
             self.report.deleted += deleted;
-            self.refused = self.refused.take().or(refused);
+            self.rejected = self.rejected.take().or(rejected);
             self.deployments.unmark(&marked).await?;
         }
-        self.tell();
+        self.report_progress();
         Ok(())
     }
 
-    fn found(&mut self, group: &Group, copy: &Copy, finding: Finding) {
+    fn record_finding(&mut self, group: &CopyGroup, copy: &ListedCopy, finding: Finding) {
         match finding {
             Finding::Surplus => self.report.surplus += 1,
             Finding::Differs => self.report.differing += 1,
-            Finding::Gone => self.report.gone += 1,
+            Finding::Missing => self.report.missing += 1,
             Finding::Indistinguishable => self.report.indistinguishable += 1,
             // Counted by event.
             Finding::TooYoung => {}
         }
         if let Some(each) = &mut self.listeners.each {
             each(&Surplus {
-                key: self.deployments.key.shown(&group.event),
-                kept: group.kept.shown(),
-                copy: copy.shown(),
+                key: self.deployments.key.to_document(&group.event),
+                kept: group.kept.location(),
+                copy: copy.location(),
                 finding,
             });
         }
     }
 
-    fn tell(&mut self) {
+    fn report_progress(&mut self) {
         if let Some(progress) = &mut self.listeners.progress {
             progress(self.report);
         }

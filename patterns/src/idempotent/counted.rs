@@ -4,8 +4,8 @@ use crate::retry::RetryState;
 
 /// Result of an operation that may have been executed more than once.
 ///
-/// `R` is the result of the last attempt. If an earlier attempt may have been applied, it may have done a part
-/// of the work, or all of it; the last result then counts what was left.
+/// `R` is the result of the last attempt. An earlier attempt that may have been applied may have changed some of
+/// the documents, or all of them; the last result counts the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted<R> {
     last: R,

@@ -108,14 +108,14 @@ impl DeleteOne {
             return Ok(());
         }
         Err(Error::invalid_argument(if self.unique.is_empty() {
-            "this delete_one cannot be sent again safely: its filter does not say which _id the document \
-             has, so that a second document may be deleted the second time; say the _id, or which \
-             fields are unique (.unique([\"email\"])), or delete all that match (many::delete_many)"
+            "this delete_one cannot be retried safely: its filter does not contain the _id, so a retry may \
+             delete a second document; add the _id, declare unique fields (.unique([\"email\"])), or delete \
+             all documents that match (many::delete_many)"
                 .to_owned()
         } else {
             format!(
-                "this delete_one cannot be sent again safely: its filter does not say what each of the \
-                 unique fields {:?} equals (null does not count, nor a string by a collation)",
+                "this delete_one cannot be retried safely: its filter has no equality on each of the unique \
+                 fields {:?} (null does not count, nor a string with a collation)",
                 self.unique
             )
         }))

@@ -1,4 +1,4 @@
-//! Duplicate key errors: whether the key is the `_id` of the document that was sent.
+//! Duplicate key errors, and the document that has the key.
 
 use bson::{Bson, Document};
 
@@ -87,7 +87,7 @@ fn spelling(value: &Bson) -> Option<String> {
 }
 
 /// Returns the write concern error in the same reply as a write error: the existing document is not as durable
-/// as requested. A server waits for the write concern also if it has written nothing.
+/// as requested. A server waits for the write concern even if it has written nothing.
 pub(super) fn not_durable(error: &Error) -> Option<Error> {
     let reply = error.server_response()?;
     let failure = reply.get_document("writeConcernError").ok()?;
@@ -96,10 +96,10 @@ pub(super) fn not_durable(error: &Error) -> Option<Error> {
 }
 
 /// Error of a write concern, with the context of the error that has it in its reply.
-pub(super) fn of_write_concern(failure: WriteConcernError, told: &Error) -> Error {
+pub(super) fn of_write_concern(failure: WriteConcernError, error: &Error) -> Error {
     Error::from(ErrorKind::Write(WriteFailure::WriteConcernError(failure)))
-        .with_context_of(told)
-        .with_source(told.clone())
+        .with_context_of(error)
+        .with_source(error.clone())
         .with_outcome(Outcome::AppliedNotDurable)
 }
 
@@ -115,58 +115,61 @@ mod tests {
         bson::deserialize_from_document(error).unwrap()
     }
 
-    fn said(error: Document, id: impl Into<Bson>) -> DuplicateKeyOwner {
+    fn owner(error: Document, id: impl Into<Bson>) -> DuplicateKeyOwner {
         duplicate_key_owner(&duplicate(error), &Namespace::new("shop", "orders"), &id.into())
     }
 
-    fn in_words(words: &str, id: impl Into<Bson>) -> DuplicateKeyOwner {
+    fn owner_by_words(words: &str, id: impl Into<Bson>) -> DuplicateKeyOwner {
         let message = format!("E11000 duplicate key error collection: {words}");
-        said(doc! { "errmsg": message }, id)
+        owner(doc! { "errmsg": message }, id)
     }
 
     #[test]
-    fn the_index_on_id_with_exactly_this_id_is_the_documents_own() {
+    fn duplicate_of_exactly_this_id_in_the_index_on_id_is_own() {
         let id = ObjectId::new();
         let own = doc! { "keyPattern": { "_id": 1 }, "keyValue": { "_id": id } };
-        assert_eq!(said(own.clone(), id), DuplicateKeyOwner::Own);
-        assert_eq!(said(own, ObjectId::new()), DuplicateKeyOwner::Unknown);
+        assert_eq!(owner(own.clone(), id), DuplicateKeyOwner::Own);
+        assert_eq!(owner(own, ObjectId::new()), DuplicateKeyOwner::Unknown);
     }
 
     #[test]
-    fn another_unique_index_is_not() {
+    fn duplicate_in_another_unique_index_is_not_own() {
         for (pattern, value) in [
             (doc! { "email": 1 }, doc! { "email": "a" }),
             (doc! { "_id": 1, "x": 1 }, doc! { "_id": 1, "x": 1 }),
             (doc! { "_id": -1 }, doc! { "_id": 1 }),
         ] {
-            let told = doc! { "keyPattern": pattern, "keyValue": value };
-            assert_eq!(said(told.clone(), 1), DuplicateKeyOwner::Other, "{told}");
+            let error = doc! { "keyPattern": pattern, "keyValue": value };
+            assert_eq!(owner(error.clone(), 1), DuplicateKeyOwner::Other, "{error}");
         }
     }
 
     #[test]
-    fn a_key_that_a_collation_has_changed_is_nobodys_for_certain() {
-        let told = doc! {
+    fn owner_of_a_key_with_a_collation_is_unknown() {
+        let error = doc! {
             "keyPattern": { "_id": 1 }, "keyValue": { "_id": "292b2d0107" },
             "hexEncoded": [true], "collation": { "locale": "en", "strength": 2 },
         };
-        assert_eq!(said(told, "abc"), DuplicateKeyOwner::Unknown);
+        assert_eq!(owner(error, "abc"), DuplicateKeyOwner::Unknown);
     }
 
     #[test]
-    fn an_older_servers_words_are_taken_strictly() {
+    fn messages_of_older_servers_must_match_exactly() {
         let id = ObjectId::parse_str("5e9f1b7c8d3e4a0001abcdef").unwrap();
         let own = "shop.orders index: _id_ dup key: { : ObjectId('5e9f1b7c8d3e4a0001abcdef') }";
-        assert_eq!(in_words(own, id), DuplicateKeyOwner::Own);
-        assert_eq!(in_words("shop.orders index: _id_ dup key: { : 7 }", 7), DuplicateKeyOwner::Own);
+        assert_eq!(owner_by_words(own, id), DuplicateKeyOwner::Own);
         assert_eq!(
-            in_words("shop.orders index: _id_ dup key: { _id: 7 }", 7_i64),
+            owner_by_words("shop.orders index: _id_ dup key: { : 7 }", 7),
+            DuplicateKeyOwner::Own
+        );
+        assert_eq!(
+            owner_by_words("shop.orders index: _id_ dup key: { _id: 7 }", 7_i64),
             DuplicateKeyOwner::Own
         );
         let day = "shop.orders index: _id_ dup key: { : \"2016-06-28\" }";
-        assert_eq!(in_words(day, "2016-06-28"), DuplicateKeyOwner::Own);
+        assert_eq!(owner_by_words(day, "2016-06-28"), DuplicateKeyOwner::Own);
         let email = "shop.orders index: email_1 dup key: { : \"a\" }";
-        assert_eq!(in_words(email, id), DuplicateKeyOwner::Other);
+        assert_eq!(owner_by_words(email, id), DuplicateKeyOwner::Other);
         for unsure in [
             "shop.orders index: _id_ dup key: { : 8 }",
             "shop.orders index: _id_ dup key: { : 7, : 7 }",
@@ -174,15 +177,15 @@ mod tests {
             "shop.orders.index: _id_ dup key: { : 7 }",
             "shop.orders index: _id_ collation: { locale: \"en\" } dup key: { : 7 }",
         ] {
-            assert_eq!(in_words(unsure, 7), DuplicateKeyOwner::Unknown, "{unsure}");
+            assert_eq!(owner_by_words(unsure, 7), DuplicateKeyOwner::Unknown, "{unsure}");
         }
         let quoted = "shop.orders index: _id_ dup key: { : \"a\" }";
-        assert_eq!(in_words(quoted, "a\""), DuplicateKeyOwner::Unknown);
+        assert_eq!(owner_by_words(quoted, "a\""), DuplicateKeyOwner::Unknown);
     }
 
     #[test]
-    fn a_name_that_looks_like_the_end_of_the_message_deceives_nobody() {
+    fn index_name_that_imitates_the_message_has_an_unknown_owner() {
         let words = "shop.orders index: _id_ dup key: { : 7 } index: email_1 dup key: { : 7 }";
-        assert_eq!(in_words(words, 7), DuplicateKeyOwner::Unknown);
+        assert_eq!(owner_by_words(words, 7), DuplicateKeyOwner::Unknown);
     }
 }

@@ -1,4 +1,4 @@
-//! Analysis of filters: whether a filter matches at most one document, always the same.
+//! Analysis of filters: equalities, the pinned document, random operators.
 
 use bson::{Bson, Document};
 
@@ -32,8 +32,8 @@ pub(super) fn pins_unique(filter: &Document, fields: &[String], collated: bool) 
     !fields.is_empty() && fields.iter().all(|field| equality(filter, field).is_some_and(is_pin))
 }
 
-/// Returns the paths of the filter if it has equalities only: then it matches a document that an upsert makes
-/// of it.
+/// Returns the paths of the filter if it has equalities only: such a filter matches the document that an upsert
+/// inserts for it.
 pub(super) fn equalities_only(filter: &Document) -> Option<Vec<&str>> {
     let is_equality = |value: &Bson| match value {
         Bson::Document(document) if is_operators(document) => {
@@ -51,9 +51,10 @@ pub(super) fn equalities_only(filter: &Document) -> Option<Vec<&str>> {
 
 /// Returns an operator whose result may differ between two evaluations on the same document.
 pub(super) fn random_operator(condition: &Document) -> Option<&'static str> {
-    const BY_CHANCE: [&str; 5] = ["$rand", "$sampleRate", "$where", "$function", "$accumulator"];
+    const RANDOM_OPERATORS: [&str; 5] =
+        ["$rand", "$sampleRate", "$where", "$function", "$accumulator"];
     condition.iter().find_map(|(key, value)| {
-        let here = BY_CHANCE.into_iter().find(|name| name == key);
+        let here = RANDOM_OPERATORS.into_iter().find(|name| name == key);
         here.or_else(|| random_operator_in(value))
     })
 }
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_equality_on_id_pins_one_document() {
+    fn equality_on_id_matches_at_most_one_document() {
         let id = ObjectId::new();
         for filter in [
             doc! { "_id": id },
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_on_id_may_match_several() {
+    fn other_conditions_on_id_may_match_several_documents() {
         let pattern =
             Regex { pattern: "^2016".try_into().unwrap(), options: "".try_into().unwrap() };
         for filter in [
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collation_of_the_operations_own_makes_one_id_several() {
+    fn with_a_collation_several_string_ids_may_be_equal() {
         assert!(pins_id(&doc! { "_id": "a" }, false));
         assert!(!pins_id(&doc! { "_id": "a" }, true), "\"A\" may equal it");
         assert!(!pins_id(&doc! { "_id": { "name": "a" } }, true));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn all_unique_fields_must_be_there_and_not_null() {
+    fn unique_fields_need_an_equality_other_than_null() {
         let fields = ["tenant".to_owned(), "email".to_owned()];
         let pinned = doc! { "tenant": 1, "email": "ian@example.com" };
         assert!(pins_unique(&pinned, &fields, false));
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_leaves_to_chance_is_found_wherever_it_is() {
+    fn random_operators_are_found_at_any_depth() {
         assert_eq!(random_operator(&doc! { "$sampleRate": 0.5 }), Some("$sampleRate"));
         let deep = doc! { "$and": [{ "$expr": { "$lt": [{ "$rand": {} }, 0.5] } }] };
         assert_eq!(random_operator(&deep), Some("$rand"));
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_filter_of_equalities_is_matched_by_what_an_upsert_makes_of_it() {
+    fn only_filters_of_equalities_match_the_upserted_document() {
         let filter = doc! { "_id": 1, "site.name": "alfa", "n": { "$eq": 3 }, "x": null };
         assert_eq!(equalities_only(&filter), Some(vec!["_id", "site.name", "n", "x"]));
         for filter in [

@@ -7,8 +7,8 @@ use serde::Serialize;
 use steadfast_value::BinaryOrder;
 
 use super::{
-    DEFAULT_RETRIES, Prepared,
-    insert_one::id_needed,
+    DEFAULT_RETRIES, PreparedDocument,
+    insert_one::missing_id,
     outcomes::{InsertManyFailure, InsertOutcomes, InsertedMany},
     reject_unacknowledged, retried_action,
 };
@@ -26,8 +26,8 @@ const BYTES_AT_A_TIME: usize = 8 << 20;
 
 /// Inserts `documents`, each once, with retries.
 ///
-/// It does for each document what [`insert_one`](super::insert_one()) does for one: a document whose attempt
-/// may have been applied is sent again with its `_id`, and a duplicate of that `_id` means that it exists.
+/// Each document is inserted as by [`insert_one`](super::insert_one()): if an attempt may have been applied, the
+/// document is sent again with its `_id`, and a duplicate of that `_id` means that it exists.
 /// Therefore no two documents may have the same `_id` (1 and 1.0 are the same). A document that a server
 /// rejects does not prevent the others. Documents are sent in parts, each with all
 /// [`retries`](InsertMany::retries). If these are used up, the parts that follow are not sent; nor are those
@@ -63,7 +63,7 @@ pub fn insert_many<T: Serialize + Send + Sync>(
 ) -> InsertMany {
     InsertMany {
         collection: collection.clone_with_type(),
-        documents: documents.into_iter().map(|one| Prepared::new(one.borrow())).collect(),
+        documents: documents.into_iter().map(|one| PreparedDocument::new(one.borrow())).collect(),
         options: None,
         retries: DEFAULT_RETRIES,
         ignore_existing: false,
@@ -75,7 +75,7 @@ pub fn insert_many<T: Serialize + Send + Sync>(
 #[must_use = "an action does nothing until it is awaited"]
 pub struct InsertMany {
     collection: Collection<RawDocumentBuf>,
-    documents: Result<Vec<Prepared>>,
+    documents: Result<Vec<PreparedDocument>>,
     pub(crate) options: Option<InsertOneOptions>,
     retries: u32,
     ignore_existing: bool,
@@ -122,7 +122,7 @@ impl InsertMany {
 async fn send(
     collection: &Collection<RawDocumentBuf>,
     options: &InsertOneOptions,
-    documents: &[Prepared],
+    documents: &[PreparedDocument],
     part: Range<usize>,
     retry: &mut RetryState,
     outcomes: &mut InsertOutcomes,
@@ -139,10 +139,10 @@ async fn send(
         match collection.insert_many(bytes).with_options(many.build()).await {
             Ok(_) => outcomes.acknowledge(&open),
             Err(error) => {
-                let cause = outcomes.note(&open, &error);
+                let cause = outcomes.record_failure(&open, &error);
                 let is_settled = !open.iter().any(|&index| outcomes.is_open(index));
                 match cause {
-                    Some(cause) => retry.retry_after(as_the_caller_counts(cause, &open))?,
+                    Some(cause) => retry.retry_after(with_index_of_caller(cause, &open))?,
                     None if is_settled => {}
                     None => retry.retry_after(error)?,
                 }
@@ -153,8 +153,8 @@ async fn send(
     Ok(())
 }
 
-/// A document that is too large is sent alone, as document 0.
-fn as_the_caller_counts(error: Error, sent: &[usize]) -> Error {
+/// Replaces the index in the error of a document that is too large. Such a document is sent alone, as document 0.
+fn with_index_of_caller(error: Error, sent: &[usize]) -> Error {
     match (&*error.kind, sent) {
         (ErrorKind::InvalidArgument { message, .. }, [index]) => Error::invalid_argument(
             message.replacen("document 0 ", &format!("document {index} "), 1),
@@ -163,12 +163,15 @@ fn as_the_caller_counts(error: Error, sent: &[usize]) -> Error {
     }
 }
 
-/// Rejects documents that their `_id`s do not distinguish: without one, with `ignore_existing`; otherwise two
-/// with the same `_id`, of which after a lost reply one would be mistaken for the other.
-fn check_ids(documents: Vec<Prepared>, ignore_existing: bool) -> Result<Vec<Prepared>> {
+/// Rejects documents that their `_id`s do not distinguish. With `ignore_existing`, each document needs one.
+/// Otherwise no two may be the same: after a lost reply, one document would be mistaken for the other.
+fn check_ids(
+    documents: Vec<PreparedDocument>,
+    ignore_existing: bool,
+) -> Result<Vec<PreparedDocument>> {
     if ignore_existing {
         return match documents.iter().position(|document| !document.is_given) {
-            Some(index) => Err(id_needed(&format!("document {index}"))),
+            Some(index) => Err(missing_id(&format!("document {index}"))),
             None => Ok(documents),
         };
     }
@@ -181,8 +184,8 @@ fn check_ids(documents: Vec<Prepared>, ignore_existing: bool) -> Result<Vec<Prep
     let same = given.windows(2).find(|pair| compare(&pair[0], &pair[1]).is_eq());
     if let Some([one, another]) = same {
         return Err(Error::invalid_argument(format!(
-            "documents {one} and {another} have the same _id, {}: after a lost reply the one would be \
-             taken for the other",
+            "documents {one} and {another} have the same _id, {}: after a lost reply, one would be mistaken \
+             for the other",
             documents[*another].id
         )));
     }
@@ -190,7 +193,7 @@ fn check_ids(documents: Vec<Prepared>, ignore_existing: bool) -> Result<Vec<Prep
 }
 
 /// Divides the documents into parts.
-fn parts(documents: &[Prepared]) -> Vec<Range<usize>> {
+fn parts(documents: &[PreparedDocument]) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (index, document) in documents.iter().enumerate() {
@@ -216,12 +219,12 @@ mod tests {
 
     use super::*;
 
-    fn prepared(documents: impl IntoIterator<Item = Document>) -> Vec<Prepared> {
-        documents.into_iter().map(|document| Prepared::new(&document).unwrap()).collect()
+    fn prepared(documents: impl IntoIterator<Item = Document>) -> Vec<PreparedDocument> {
+        documents.into_iter().map(|document| PreparedDocument::new(&document).unwrap()).collect()
     }
 
     #[test]
-    fn parts_are_small_enough_and_leave_nothing_out() {
+    fn parts_are_within_the_limits_and_complete() {
         let many = prepared((0..2500).map(|n| doc! { "_id": n }));
         assert_eq!(parts(&many), [0..1000, 1000..2000, 2000..2500]);
         assert!(parts(&[]).is_empty());

@@ -6,7 +6,7 @@ use bson::{Bson, RawDocumentBuf};
 use serde::Serialize;
 
 use super::{
-    DEFAULT_RETRIES, Prepared,
+    DEFAULT_RETRIES, PreparedDocument,
     duplicate_key::{DuplicateKeyOwner, duplicate_key_owner, is_duplicate, not_durable},
     reject_unacknowledged, retried_action,
 };
@@ -20,8 +20,8 @@ use steadfast::{
 /// Inserts `document` once, with retries.
 ///
 /// The document gets an `_id` before the first attempt if it has none. If a retry finds this `_id` in the
-/// collection, an earlier attempt was applied. That is concluded only after an attempt that may have been
-/// applied, and only from the index on `_id`. A duplicate key at the first attempt, or in another unique index,
+/// collection, an earlier attempt was applied. This conclusion requires an attempt that may have been applied,
+/// and a duplicate in the index on `_id`. A duplicate key at the first attempt, or in another unique index,
 /// is an error.
 ///
 /// **The `_id` must belong to this document alone.** A generated one does. If you set one under which other
@@ -62,7 +62,7 @@ pub fn insert_one<T: Serialize + Send + Sync>(
 ) -> InsertOne {
     InsertOne {
         collection: collection.clone_with_type(),
-        document: Prepared::new(document.borrow()),
+        document: PreparedDocument::new(document.borrow()),
         options: None,
         retries: DEFAULT_RETRIES,
         ignore_existing: false,
@@ -74,7 +74,7 @@ pub fn insert_one<T: Serialize + Send + Sync>(
 #[must_use = "an action does nothing until it is awaited"]
 pub struct InsertOne {
     collection: Collection<RawDocumentBuf>,
-    document: Result<Prepared>,
+    document: Result<PreparedDocument>,
     pub(crate) options: Option<InsertOneOptions>,
     retries: u32,
     ignore_existing: bool,
@@ -114,11 +114,11 @@ impl InsertOne {
     }
 
     async fn execute(self) -> Result<Inserted> {
-        let Prepared { bytes, id, is_given } = self.document?;
+        let PreparedDocument { bytes, id, is_given } = self.document?;
         let options = self.options.unwrap_or_default();
         reject_unacknowledged(&self.collection, options.write_concern.as_ref())?;
         if self.ignore_existing && !is_given {
-            return Err(id_needed("the document"));
+            return Err(missing_id("the document"));
         }
         let mut retry = RetryState::begin(self.retries, options.timeout, self.collection.timeout());
         loop {
@@ -131,7 +131,7 @@ impl InsertOne {
             };
             let in_doubt = retry.in_doubt() || is_in_doubt(&error);
             let evidence = match is_own_key(&error, &self.collection, &id) {
-                // Who has inserted it is unknown.
+                // Any client may have inserted it.
                 true if self.ignore_existing => Some(InsertEvidence::PreExisting),
                 true if in_doubt => Some(InsertEvidence::DuplicateOfOwn),
                 true | false => None,
@@ -146,18 +146,20 @@ impl InsertOne {
     }
 }
 
-pub(super) fn id_needed(which: &str) -> Error {
+pub(super) fn missing_id(subject: &str) -> Error {
     Error::invalid_argument(format!(
-        "{which} has no _id: to be recognised when it is there already, it needs one that is the same \
-         in every run"
+        "{subject} has no _id: with ignore_existing, each document needs an _id that is the same in every \
+         run"
     ))
 }
 
 /// Returns `true` for a duplicate of the document's own `_id`.
 fn is_own_key(error: &Error, collection: &Collection<RawDocumentBuf>, id: &Bson) -> bool {
-    let ErrorKind::Write(WriteFailure::WriteError(refusal)) = &*error.kind else { return false };
-    is_duplicate(refusal)
-        && duplicate_key_owner(refusal, &collection.namespace(), id) == DuplicateKeyOwner::Own
+    let ErrorKind::Write(WriteFailure::WriteError(write_error)) = &*error.kind else {
+        return false;
+    };
+    is_duplicate(write_error)
+        && duplicate_key_owner(write_error, &collection.namespace(), id) == DuplicateKeyOwner::Own
 }
 
 retried_action!([] InsertOne => Inserted, Error);

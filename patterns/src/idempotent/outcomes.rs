@@ -28,8 +28,8 @@ pub enum InsertOutcome {
     Present(InsertEvidence),
     /// The document exists, but is not yet as durable as requested.
     NotDurable(InsertEvidence),
-    /// The server rejected it. If an earlier attempt may have been applied, a duplicate key may be its own
-    /// `_id`, which a collation made unrecognisable.
+    /// The server rejected it. If an earlier attempt may have been applied, a duplicate key error may be about
+    /// its own `_id`: with a collation, the error does not show that.
     Rejected(Box<WriteError>),
     /// It was sent, and may exist.
     InDoubt,
@@ -50,9 +50,9 @@ pub struct InsertedMany {
 impl InsertedMany {
     /// Returns the number of documents that this call is known to have inserted.
     pub fn inserted(&self) -> usize {
-        self.count(|fate| {
+        self.count(|outcome| {
             matches!(
-                fate,
+                outcome,
                 InsertOutcome::Present(
                     InsertEvidence::Acknowledged | InsertEvidence::DuplicateOfOwn
                 )
@@ -63,13 +63,15 @@ impl InsertedMany {
     /// Returns the number of these that a duplicate of their own `_id` proves: an earlier attempt has inserted
     /// them.
     pub fn duplicates_of_own(&self) -> usize {
-        self.count(|fate| matches!(fate, InsertOutcome::Present(InsertEvidence::DuplicateOfOwn)))
+        self.count(|outcome| {
+            matches!(outcome, InsertOutcome::Present(InsertEvidence::DuplicateOfOwn))
+        })
     }
 
     /// Returns the number of documents that existed, which was [accepted](super::InsertMany::ignore_existing).
     /// After a lost reply, these may be of this call.
     pub fn existing(&self) -> usize {
-        self.count(|fate| matches!(fate, InsertOutcome::Present(InsertEvidence::PreExisting)))
+        self.count(|outcome| matches!(outcome, InsertOutcome::Present(InsertEvidence::PreExisting)))
     }
 
     /// Returns each `_id` with the outcome of its document.
@@ -78,7 +80,7 @@ impl InsertedMany {
     }
 
     fn count(&self, which: impl Fn(&InsertOutcome) -> bool) -> usize {
-        self.outcomes.iter().filter(|fate| which(fate)).count()
+        self.outcomes.iter().filter(|outcome| which(outcome)).count()
     }
 }
 
@@ -107,8 +109,8 @@ pub(super) struct InsertOutcomes {
     namespace: Namespace,
     ignore_existing: bool,
     documents: InsertedMany,
-    /// Outcome of all failed commands so far, the least certain. It keeps a doubt that was settled, but then a
-    /// document exists, and the whole is not certainly unapplied.
+    /// Least certain outcome of all failed commands so far. It stays in doubt after a retry has resolved the
+    /// doubt; then a document exists, so the whole is not certainly unapplied.
     outcome: Outcome,
 }
 
@@ -128,53 +130,59 @@ impl InsertOutcomes {
 
     /// Records the result of an attempt with these documents that failed, wholly or in part. Returns the error
     /// to retry after.
-    pub(super) fn note(&mut self, sent: &[usize], error: &Error) -> Option<Error> {
+    pub(super) fn record_failure(&mut self, sent: &[usize], error: &Error) -> Option<Error> {
         let none = InsertManyError::default();
-        let (partly, broken) = match &*error.kind {
-            ErrorKind::InsertMany(partly) => (partly, end_of_batch(error)),
+        let (partial, ended_by) = match &*error.kind {
+            ErrorKind::InsertMany(partial) => (partial, end_of_batch(error)),
             _ => (&none, Some(error)),
         };
         self.outcome = self.outcome.max(error.outcome());
-        let refusals: BTreeMap<usize, &IndexedWriteError> =
-            partly.write_errors.iter().flatten().map(|refusal| (refusal.index, refusal)).collect();
-        let in_doubt = broken.is_some_and(is_in_doubt);
+        let write_errors: BTreeMap<usize, &IndexedWriteError> = partial
+            .write_errors
+            .iter()
+            .flatten()
+            .map(|write_error| (write_error.index, write_error))
+            .collect();
+        let in_doubt = ended_by.is_some_and(is_in_doubt);
         for (position, &index) in sent.iter().enumerate() {
-            if let Some(&refusal) = refusals.get(&position) {
-                self.refuse(index, refusal.clone().into());
-            } else if partly.inserted_ids.contains_key(&position) {
+            if let Some(&write_error) = write_errors.get(&position) {
+                self.record_rejection(index, write_error.clone().into());
+            } else if partial.inserted_ids.contains_key(&position) {
                 self.documents.outcomes[index] =
                     InsertOutcome::Present(InsertEvidence::Acknowledged);
             } else if in_doubt && self.documents.outcomes[index] == InsertOutcome::NotInserted {
                 self.documents.outcomes[index] = InsertOutcome::InDoubt;
             }
         }
-        let failure = partly.write_concern_error.as_ref();
+        let failure = partial.write_concern_error.as_ref();
         if failure.is_some() {
-            self.doubt_durability(sent);
+            self.mark_not_durable(sent);
         }
-        broken.cloned().or_else(|| failure.map(|failure| of_write_concern(failure.clone(), error)))
+        ended_by
+            .cloned()
+            .or_else(|| failure.map(|failure| of_write_concern(failure.clone(), error)))
     }
 
-    fn refuse(&mut self, index: usize, refusal: WriteError) {
-        let is_own = is_duplicate(&refusal)
-            && duplicate_key_owner(&refusal, &self.namespace, &self.documents.ids[index])
+    fn record_rejection(&mut self, index: usize, write_error: WriteError) {
+        let is_own = is_duplicate(&write_error)
+            && duplicate_key_owner(&write_error, &self.namespace, &self.documents.ids[index])
                 == DuplicateKeyOwner::Own;
-        let fate = &mut self.documents.outcomes[index];
-        *fate = match fate {
+        let outcome = &mut self.documents.outcomes[index];
+        *outcome = match outcome {
             InsertOutcome::NotDurable(known) if is_own => InsertOutcome::Present(*known),
-            // Who has inserted it is unknown.
+            // Any client may have inserted it.
             _ if is_own && self.ignore_existing => {
                 InsertOutcome::Present(InsertEvidence::PreExisting)
             }
             InsertOutcome::InDoubt if is_own => {
                 InsertOutcome::Present(InsertEvidence::DuplicateOfOwn)
             }
-            _ => InsertOutcome::Rejected(refusal.into()),
+            _ => InsertOutcome::Rejected(write_error.into()),
         };
     }
 
     /// Marks the existing ones of these as not durable.
-    fn doubt_durability(&mut self, sent: &[usize]) {
+    fn mark_not_durable(&mut self, sent: &[usize]) {
         for &index in sent {
             if let InsertOutcome::Present(known) = self.documents.outcomes[index] {
                 self.documents.outcomes[index] = InsertOutcome::NotDurable(known);
@@ -197,17 +205,17 @@ impl InsertOutcomes {
         self,
         cause: Option<Error>,
     ) -> std::result::Result<InsertedMany, InsertManyFailure> {
-        let refused = self.refusals();
+        let write_errors = self.write_errors();
         let error = match cause {
-            None if refused.is_empty() => return Ok(self.documents),
-            None => self.in_part(refused, None),
-            Some(cause) if refused.is_empty() && self.present().is_empty() => cause,
+            None if write_errors.is_empty() => return Ok(self.documents),
+            None => self.partial_error(write_errors, None),
+            Some(cause) if write_errors.is_empty() && self.present().is_empty() => cause,
             Some(cause) => match &*cause.kind {
                 ErrorKind::Write(WriteFailure::WriteConcernError(failure)) => {
-                    let error = self.in_part(refused, Some(failure.clone()));
-                    if self.is_any_left_out() { caused_by(error, cause) } else { error }
+                    let error = self.partial_error(write_errors, Some(failure.clone()));
+                    if self.has_open_documents() { with_cause(error, cause) } else { error }
                 }
-                _ => caused_by(self.in_part(refused, None), cause),
+                _ => with_cause(self.partial_error(write_errors, None), cause),
             },
         };
         let outcome = error.outcome().max(self.outcome.min(Outcome::MaybeApplied));
@@ -215,31 +223,33 @@ impl InsertOutcomes {
         Err(InsertManyFailure { error, documents: self.documents })
     }
 
-    /// Returns `true` if a document neither exists nor was rejected.
-    fn is_any_left_out(&self) -> bool {
+    /// Returns `true` if a document is not known to exist and was not rejected.
+    fn has_open_documents(&self) -> bool {
         self.documents
             .outcomes
             .iter()
-            .any(|fate| matches!(fate, InsertOutcome::InDoubt | InsertOutcome::NotInserted))
+            .any(|outcome| matches!(outcome, InsertOutcome::InDoubt | InsertOutcome::NotInserted))
     }
 
-    fn in_part(
+    fn partial_error(
         &self,
-        refused: Vec<IndexedWriteError>,
+        write_errors: Vec<IndexedWriteError>,
         write_concern_error: Option<WriteConcernError>,
     ) -> Error {
         let mut error = InsertManyError::default();
-        error.write_errors = Some(refused).filter(|refused| !refused.is_empty());
+        error.write_errors = Some(write_errors).filter(|write_errors| !write_errors.is_empty());
         error.write_concern_error = write_concern_error;
         error.inserted_ids = self.present();
         Error::from(ErrorKind::InsertMany(error))
     }
 
-    fn refusals(&self) -> Vec<IndexedWriteError> {
+    fn write_errors(&self) -> Vec<IndexedWriteError> {
         let outcomes = self.documents.outcomes.iter().enumerate();
         outcomes
-            .filter_map(|(index, fate)| match fate {
-                InsertOutcome::Rejected(refusal) => Some(WriteError::clone(refusal).at(index)),
+            .filter_map(|(index, outcome)| match outcome {
+                InsertOutcome::Rejected(write_error) => {
+                    Some(WriteError::clone(write_error).at(index))
+                }
                 _ => None,
             })
             .collect()
@@ -249,8 +259,8 @@ impl InsertOutcomes {
     fn present(&self) -> HashMap<usize, Bson> {
         let documents = self.documents.iter().enumerate();
         documents
-            .filter(|(_, (_, fate))| {
-                matches!(fate, InsertOutcome::Present(_) | InsertOutcome::NotDurable(_))
+            .filter(|(_, (_, outcome))| {
+                matches!(outcome, InsertOutcome::Present(_) | InsertOutcome::NotDurable(_))
             })
             .map(|(index, (id, _))| (index, id.clone()))
             .collect()
@@ -263,7 +273,7 @@ fn end_of_batch(error: &Error) -> Option<&Error> {
 }
 
 /// Makes `cause` the error that ended the batch early.
-fn caused_by(error: Error, cause: Error) -> Error {
+fn with_cause(error: Error, cause: Error) -> Error {
     error.with_context_of(&cause).with_source(cause)
 }
 
@@ -280,7 +290,7 @@ mod tests {
         InsertOutcomes::new(Namespace::new("shop", "orders"), vec![1.into(), 2.into()], false)
     }
 
-    fn lost() -> Error {
+    fn lost_reply() -> Error {
         let error = Error::from(io::Error::from(io::ErrorKind::ConnectionReset));
         error.with_outcome(Outcome::MaybeApplied)
     }
@@ -298,9 +308,9 @@ mod tests {
     }
 
     /// The second document was rejected, the first inserted.
-    fn in_part(refusal: bson::Document) -> Error {
-        let refusal: WriteError = bson::deserialize_from_document(refusal).unwrap();
-        insert_many_error(Some(vec![refusal.at(1)]), None, HashMap::from([(0, 1.into())]))
+    fn with_rejected_second(write_error: bson::Document) -> Error {
+        let write_error: WriteError = bson::deserialize_from_document(write_error).unwrap();
+        insert_many_error(Some(vec![write_error.at(1)]), None, HashMap::from([(0, 1.into())]))
     }
 
     fn own_key() -> bson::Document {
@@ -313,50 +323,51 @@ mod tests {
     }
 
     #[test]
-    fn its_own_key_tells_something_only_after_a_doubt() {
+    fn duplicate_of_own_id_is_evidence_only_after_an_attempt_in_doubt() {
         let mut outcomes = two();
-        assert!(outcomes.note(&[0, 1], &in_part(own_key())).is_none());
+        assert!(outcomes.record_failure(&[0, 1], &with_rejected_second(own_key())).is_none());
         assert!(matches!(outcomes.documents.outcomes[1], InsertOutcome::Rejected(_)));
 
         let mut outcomes = two();
-        assert!(outcomes.note(&[0, 1], &lost()).is_some());
+        assert!(outcomes.record_failure(&[0, 1], &lost_reply()).is_some());
         assert_eq!(outcomes.documents.outcomes, [InsertOutcome::InDoubt, InsertOutcome::InDoubt]);
-        assert!(outcomes.note(&[0, 1], &in_part(own_key())).is_none());
+        assert!(outcomes.record_failure(&[0, 1], &with_rejected_second(own_key())).is_none());
         let [first, second] = [InsertEvidence::Acknowledged, InsertEvidence::DuplicateOfOwn]
             .map(InsertOutcome::Present);
         assert_eq!(outcomes.conclude(None).unwrap().outcomes, [first, second]);
     }
 
     #[test]
-    fn a_refusal_after_a_doubt_leaves_the_doubt() {
+    fn rejection_after_an_attempt_in_doubt_stays_in_doubt() {
         let validation = doc! { "code": 121 };
         let mut outcomes = two();
-        outcomes.note(&[0, 1], &lost());
+        outcomes.record_failure(&[0, 1], &lost_reply());
         outcomes.documents.outcomes[0] = InsertOutcome::Rejected(Box::new(
             bson::deserialize_from_document(validation.clone()).unwrap(),
         ));
         let only: WriteError = bson::deserialize_from_document(validation).unwrap();
-        outcomes.refuse(1, only.clone());
+        outcomes.record_rejection(1, only.clone());
         assert_eq!(outcome(outcomes.conclude(None)), Outcome::MaybeApplied);
 
         let mut outcomes = two();
-        outcomes.refuse(0, only.clone());
-        outcomes.refuse(1, only);
+        outcomes.record_rejection(0, only.clone());
+        outcomes.record_rejection(1, only);
         assert_eq!(outcome(outcomes.conclude(None)), Outcome::NotApplied);
     }
 
     #[test]
-    fn what_ended_it_before_anything_was_known_is_raised_as_it_is() {
+    fn error_before_any_result_is_returned_unchanged() {
         let mut outcomes = two();
-        let cause = outcomes.note(&[0, 1], &lost());
+        let cause = outcomes.record_failure(&[0, 1], &lost_reply());
         let failure = outcomes.conclude(cause).unwrap_err();
         assert!(matches!(*failure.error.kind, ErrorKind::Io(_)));
         assert_eq!(failure.documents.outcomes, [InsertOutcome::InDoubt, InsertOutcome::InDoubt]);
     }
 
-    fn refused_both(code: i32, outcome: Outcome) -> Error {
-        let refusal: WriteError = bson::deserialize_from_document(doc! { "code": code }).unwrap();
-        let write_errors = Some(vec![refusal.clone().at(0), refusal.at(1)]);
+    fn both_rejected(code: i32, outcome: Outcome) -> Error {
+        let write_error: WriteError =
+            bson::deserialize_from_document(doc! { "code": code }).unwrap();
+        let write_errors = Some(vec![write_error.clone().at(0), write_error.at(1)]);
         insert_many_error(write_errors, None, HashMap::new()).with_outcome(outcome)
     }
 
@@ -370,34 +381,34 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_was_not_sent_does_not_hide_an_earlier_one() {
+    fn unsent_batch_does_not_hide_the_outcome_of_an_earlier_one() {
         // In doubt, then rejected: an earlier attempt may have inserted them all the same.
         let mut outcomes = three();
-        outcomes.note(&[0, 1], &lost());
-        outcomes.note(&[0, 1], &refused_both(121, Outcome::NotApplied));
-        let cause = outcomes.note(&[2], &not_sent());
+        outcomes.record_failure(&[0, 1], &lost_reply());
+        outcomes.record_failure(&[0, 1], &both_rejected(121, Outcome::NotApplied));
+        let cause = outcomes.record_failure(&[2], &not_sent());
         assert_eq!(outcome(outcomes.conclude(cause)), Outcome::MaybeApplied);
 
         let mut outcomes = three();
-        outcomes.note(&[0, 1], &refused_both(121, Outcome::NotApplied));
-        let cause = outcomes.note(&[2], &not_sent());
+        outcomes.record_failure(&[0, 1], &both_rejected(121, Outcome::NotApplied));
+        let cause = outcomes.record_failure(&[2], &not_sent());
         assert_eq!(outcome(outcomes.conclude(cause)), Outcome::NotApplied);
 
         let mut outcomes = three();
         outcomes.acknowledge(&[0, 1]);
-        let cause = outcomes.note(&[2], &not_sent());
+        let cause = outcomes.record_failure(&[2], &not_sent());
         assert_eq!(outcome(outcomes.conclude(cause)), Outcome::MaybeApplied);
     }
 
     #[test]
-    fn documents_refused_for_the_state_of_a_server_are_maybe_applied() {
+    fn documents_rejected_because_of_a_server_state_are_maybe_applied() {
         let mut outcomes = two();
-        outcomes.note(&[0, 1], &refused_both(6, Outcome::MaybeApplied));
+        outcomes.record_failure(&[0, 1], &both_rejected(6, Outcome::MaybeApplied));
         assert_eq!(outcome(outcomes.conclude(None)), Outcome::MaybeApplied);
     }
 
     #[test]
-    fn documents_that_were_not_sent_are_not_applied_not_durable() {
+    fn unsent_documents_turn_applied_not_durable_into_maybe_applied() {
         let concern = doc! { "code": 64, "codeName": "WriteConcernTimeout", "errmsg": "late" };
         let concern: WriteConcernError = bson::deserialize_from_document(concern).unwrap();
         let not_durable = |ids: &[i32]| {
@@ -408,11 +419,11 @@ mod tests {
                 .with_outcome(Outcome::AppliedNotDurable)
         };
         let mut outcomes = two();
-        let cause = outcomes.note(&[0, 1], &not_durable(&[1, 2]));
+        let cause = outcomes.record_failure(&[0, 1], &not_durable(&[1, 2]));
         assert_eq!(outcome(outcomes.conclude(cause)), Outcome::AppliedNotDurable);
 
         let mut outcomes = three();
-        let cause = outcomes.note(&[0, 1], &not_durable(&[1, 2]));
+        let cause = outcomes.record_failure(&[0, 1], &not_durable(&[1, 2]));
         assert_eq!(outcome(outcomes.conclude(cause)), Outcome::MaybeApplied);
     }
 }

@@ -23,8 +23,8 @@
 //! # Limits
 //!
 //! Between two attempts another client may write. The second execution of `{ $set: { state: "paid" } }` then
-//! overwrites the `state` that it has set. That equals a single execution at the later moment. If it is wrong for
-//! you, put what you have read into the filter (a version, the old state), so that a late update matches nothing.
+//! overwrites the `state` that it has set, like a single execution at the later moment. To prevent that, add what
+//! you have read to the filter (a version, the old state), so that a late update matches nothing.
 //! The same holds for an attempt after a time-out: the server may execute it later, after your next writes.
 //!
 //! ```
@@ -33,7 +33,7 @@
 //!
 //! assert!(of_update(&doc! { "$set": { "sunny": true } }.into(), &[]).is_idempotent());
 //! let counts = of_update(&doc! { "$inc": { "counter": 1 } }.into(), &[]);
-//! assert_eq!(counts.reason(), Some("$inc of \"counter\" adds each time that it is carried out"));
+//! assert_eq!(counts.reason(), Some("$inc of \"counter\" adds at each execution"));
 //! ```
 
 mod operators;
@@ -46,7 +46,7 @@ use bson::{Bson, Document};
 use super::filter;
 use steadfast::options::{UpdateModifications, UpdateOptions};
 
-use self::paths::Touched;
+use self::paths::ChangedPaths;
 
 /// Result of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Idempotence {
         matches!(self, Self::Idempotent)
     }
 
-    /// Returns the reason why it is not, or is unknown.
+    /// Returns the reason why it is not idempotent, or not known to be.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Idempotent => None,
@@ -97,22 +97,26 @@ pub fn of_update(update: &UpdateModifications, array_filters: &[Document]) -> Id
     let document = match update {
         UpdateModifications::Document(document) => document,
         UpdateModifications::Pipeline(_) => {
-            let reason = "a pipeline can compute a value from what it made the time before";
+            let reason = "a pipeline can compute a value from the result of the first execution";
             return Idempotence::Unknown(reason.to_owned());
         }
-        _ => return Idempotence::Unknown("the check does not know this form".to_owned()),
+        _ => {
+            return Idempotence::Unknown(
+                "the check does not support this form of update".to_owned(),
+            );
+        }
     };
     if !is_operators(document) {
         return of_replacement(document);
     }
-    let mut touched = Touched::default();
+    let mut changed = ChangedPaths::default();
     for (operator, arguments) in document {
-        let verdict = operators::of_operator(operator, arguments, &mut touched);
-        if !verdict.is_idempotent() {
-            return verdict;
+        let check = operators::of_operator(operator, arguments, &mut changed);
+        if !check.is_idempotent() {
+            return check;
         }
     }
-    touched.idempotence().and(|| check_random(array_filters, "the array filters"))
+    changed.idempotence().and(|| check_random(array_filters, "the array filters"))
 }
 
 /// Checks an `update_one`: the operators, and whether the filter selects the same document again.
@@ -136,11 +140,11 @@ pub fn of_update_one(
         if filter::pins_id(filter, collated) {
             return Idempotence::Idempotent;
         }
-        let mut reason = "the filter does not say which _id the document has, so that the second \
-                          time another document may be updated"
+        let mut reason = "the filter does not contain the _id, so a second execution may update \
+                          another document"
             .to_owned();
         if collated && filter::pins_id(filter, false) {
-            reason = "by the collation, several _ids may equal the one in the filter".to_owned();
+            reason = "with the collation, several _ids may equal the one in the filter".to_owned();
         }
         Idempotence::NotIdempotent(reason)
     })
@@ -169,38 +173,38 @@ pub fn of_update_many(
 fn of_upsert(filter: &Document, update: &UpdateModifications, collated: bool) -> Idempotence {
     if !filter::pins_id(filter, collated) {
         return Idempotence::NotIdempotent(
-            "the filter of the upsert does not say which _id the document has, so that the second \
-             time another document may be inserted"
+            "the filter of the upsert does not contain the _id, so a second execution may insert another \
+             document"
                 .to_owned(),
         );
     }
     let Some(equal) = filter::equalities_only(filter) else {
         return Idempotence::Unknown(
-            "the filter of the upsert demands more than equalities, so that it may not match what \
-             the upsert has inserted, and the second upsert would be refused"
+            "the filter of the upsert has conditions other than equalities: it may not match the \
+             inserted document, and a second upsert would fail with a duplicate key"
                 .to_owned(),
         );
     };
     let altered = equal.into_iter().find(|path| *path != "_id" && alters(update, filter, path));
     match altered {
         Some(path) => Idempotence::Unknown(format!(
-            "the update changes {path:?}, which the filter of the upsert is about, so that it may \
-             not match what the upsert has inserted, and the second upsert would be refused"
+            "the update changes {path:?}, a field of the upsert's filter: the filter may not match the \
+             inserted document, and a second upsert would fail with a duplicate key"
         )),
         None => Idempotence::Idempotent,
     }
 }
 
-/// Returns `true` if the inserted document may differ from the filter at this path. An update keeps the fields
-/// of the filter; a whole document has only its own fields.
+/// Returns `true` if the inserted document may differ from the filter at this path. An update with operators keeps
+/// the fields of the filter; a replacement has only its own fields.
 fn alters(update: &UpdateModifications, filter: &Document, path: &str) -> bool {
     match update {
         UpdateModifications::Document(document) if is_operators(document) => {
-            let mut touched = Touched::default();
+            let mut changed = ChangedPaths::default();
             for (operator, arguments) in document {
-                operators::of_operator(operator, arguments, &mut touched);
+                operators::of_operator(operator, arguments, &mut changed);
             }
-            touched.meets(path)
+            changed.overlaps_with(path)
         }
         UpdateModifications::Document(whole) => whole.get(path) != filter::equality(filter, path),
         // A pipeline may change any field.
@@ -208,14 +212,14 @@ fn alters(update: &UpdateModifications, filter: &Document, path: &str) -> bool {
     }
 }
 
-/// A server sets an empty timestamp that is a field of a whole document, except `_id`, to the time. (It does
-/// not for `$set`.)
+/// Checks a replacement. A server replaces an empty timestamp in its top-level fields, except `_id`, by the time.
+/// (It does not for `$set`.)
 fn of_replacement(document: &Document) -> Idempotence {
     let empty = Bson::Timestamp(bson::Timestamp { time: 0, increment: 0 });
     match document.iter().find(|(key, value)| *key != "_id" && **value == empty) {
         None => Idempotence::Idempotent,
         Some((key, _)) => Idempotence::NotIdempotent(format!(
-            "the server puts the time into {key:?}, which is an empty timestamp, each time anew"
+            "the server replaces the empty timestamp in {key:?} by the time of each execution"
         )),
     }
 }
@@ -227,7 +231,7 @@ fn check_random<'d>(
     match conditions.into_iter().find_map(filter::random_operator) {
         None => Idempotence::Idempotent,
         Some(operator) => Idempotence::Unknown(format!(
-            "with {operator}, {subject} may evaluate differently the second time"
+            "with {operator}, {subject} may evaluate differently at the second execution"
         )),
     }
 }

@@ -26,7 +26,7 @@ use steadfast::{
 /// # Ok(()) }
 /// ```
 ///
-/// If another client writes between two attempts, the second attempt overwrites that.
+/// If another client writes between two attempts, the second attempt overwrites its change.
 ///
 /// # Errors
 ///
@@ -65,12 +65,11 @@ impl UpdateOne {
     async fn execute(self) -> Result<Counted<UpdateResult>> {
         let options = self.options.clone().unwrap_or_default();
         reject_unacknowledged(&self.collection, options.write_concern.as_ref())?;
-        let verdict = of_update_one(&self.filter, &self.update, Some(&options));
-        if !verdict.is_idempotent() {
+        let check = of_update_one(&self.filter, &self.update, Some(&options));
+        if !check.is_idempotent() {
             return Err(Error::invalid_argument(format!(
-                "this update_one cannot be sent again safely, it is {verdict}; send it once, with the \
-                 driver's retryable writes (Collection::update_one), or count with steadfast_patterns::counter, \
-                 or use a transaction"
+                "this update_one cannot be retried safely, it is {check}; use Collection::update_one with \
+                 retryable writes, or steadfast_patterns::counter, or a transaction"
             )));
         }
         let mut retry = RetryState::begin(self.retries, options.timeout, self.collection.timeout());

@@ -7,8 +7,8 @@ use bson::oid::ObjectId;
 
 use self::outcome::DocumentOutcome;
 use super::{
-    FailedAttempt, LocalWriteError, Receipt, document::Unaddressed, fault, health::Ticket, log,
-    shared::Shared,
+    FailedAttempt, LocalWriteError, Receipt, cause, document::UnroutedDocument,
+    health::EpochTicket, log, shared::Shared,
 };
 use steadfast::{error::Error, results::InsertManyResult};
 
@@ -22,59 +22,63 @@ const MOST_BYTES: usize = 4 << 20;
 /// Result of a document.
 type DocumentResult = Result<Receipt, LocalWriteError>;
 
-/// A document in progress, with its position among those that were given.
+/// A document in progress, with its index in the input.
 #[derive(Debug)]
-struct Entry {
-    place: usize,
-    document: Unaddressed,
+struct BatchEntry {
+    index: usize,
+    document: UnroutedDocument,
     failed: Vec<FailedAttempt>,
 }
 
 /// Inserts documents. The results are in their order.
 pub(super) async fn insert_many(
     writer: &Arc<Shared>,
-    documents: Vec<Result<Unaddressed, Error>>,
+    documents: Vec<Result<UnroutedDocument, Error>>,
 ) -> Vec<DocumentResult> {
-    let mut answers: Vec<Option<DocumentResult>> = Vec::new();
-    answers.resize_with(documents.len(), || None);
+    let mut results: Vec<Option<DocumentResult>> = Vec::new();
+    results.resize_with(documents.len(), || None);
     let mut batch = Vec::new();
     let mut bytes = 0;
-    for (place, document) in documents.into_iter().enumerate() {
+    for (index, document) in documents.into_iter().enumerate() {
         let document = match document {
             Ok(document) => document,
             Err(error) => {
-                answers[place] = Some(Err(LocalWriteError::Invalid(error)));
+                results[index] = Some(Err(LocalWriteError::Invalid(error)));
                 continue;
             }
         };
         let is_full = batch.len() == MOST_DOCUMENTS || bytes + document.size() > MOST_BYTES;
         if is_full && !batch.is_empty() {
-            write(writer, std::mem::take(&mut batch), &mut answers).await;
+            write(writer, std::mem::take(&mut batch), &mut results).await;
             bytes = 0;
         }
         bytes += document.size();
-        batch.push(Entry { place, document, failed: Vec::new() });
+        batch.push(BatchEntry { index, document, failed: Vec::new() });
     }
-    write(writer, batch, &mut answers).await;
-    answers.into_iter().flatten().collect()
+    write(writer, batch, &mut results).await;
+    results.into_iter().flatten().collect()
 }
 
 /// Inserts one batch.
-async fn write(writer: &Arc<Shared>, mut left: Vec<Entry>, answers: &mut [Option<DocumentResult>]) {
+async fn write(
+    writer: &Arc<Shared>,
+    mut left: Vec<BatchEntry>,
+    results: &mut [Option<DocumentResult>],
+) {
     if left.is_empty() {
         return;
     }
-    for site in writer.order() {
-        left = write_to(writer, site, left, answers).await;
+    for datacenter in writer.order() {
+        left = write_to(writer, datacenter, left, results).await;
         if left.is_empty() {
             return;
         }
     }
     let (rejected, mut left): (Vec<_>, Vec<_>) =
-        left.into_iter().partition(|entry| fault::is_rejected_by_all(&entry.failed));
+        left.into_iter().partition(|entry| cause::is_rejected_by_all(&entry.failed));
     writer.count_rejected(rejected.len());
-    for Entry { place, failed, .. } in rejected {
-        answers[place] = Some(Err(LocalWriteError::Rejected { attempts: failed }));
+    for BatchEntry { index, failed, .. } in rejected {
+        results[index] = Some(Err(LocalWriteError::Rejected { attempts: failed }));
     }
     let count = left.len();
     writer.all_down(count);
@@ -83,7 +87,7 @@ async fn write(writer: &Arc<Shared>, mut left: Vec<Entry>, answers: &mut [Option
         if nth == 0 {
             log::all_down(&error, count);
         }
-        answers[entry.place] = Some(Err(error));
+        results[entry.index] = Some(Err(error));
     }
 }
 
@@ -93,23 +97,23 @@ async fn write(writer: &Arc<Shared>, mut left: Vec<Entry>, answers: &mut [Option
 /// divided in halves, until that document is alone.
 async fn write_to(
     writer: &Arc<Shared>,
-    site: usize,
-    batch: Vec<Entry>,
-    answers: &mut [Option<DocumentResult>],
-) -> Vec<Entry> {
+    datacenter: usize,
+    batch: Vec<BatchEntry>,
+    results: &mut [Option<DocumentResult>],
+) -> Vec<BatchEntry> {
     let mut parts = vec![batch];
     let mut left = Vec::new();
     while let Some(mut part) = parts.pop() {
-        let ticket = writer.begin(site);
+        let ticket = writer.begin(datacenter);
         let ids: Vec<ObjectId> = part.iter().map(|_| ObjectId::new()).collect();
-        let answer = send(writer, site, &part, &ids).await;
-        if part.len() > 1 && answer.as_ref().is_err_and(outcome::is_of_one_unread) {
+        let reply = send(writer, datacenter, &part, &ids).await;
+        if part.len() > 1 && reply.as_ref().is_err_and(outcome::is_parse_failure) {
             let rest = part.split_off(part.len() / 2);
             parts.extend([rest, part]);
             continue;
         }
         let sent = part.into_iter().zip(ids).collect();
-        if sort_out(writer, ticket, sent, answer, answers, &mut left) {
+        if record_outcomes(writer, ticket, sent, reply, results, &mut left) {
             // The rest goes to the next datacenter at once.
             left.extend(parts.into_iter().rev().flatten());
             break;
@@ -120,15 +124,17 @@ async fn write_to(
 
 async fn send(
     writer: &Shared,
-    site: usize,
-    entries: &[Entry],
+    datacenter: usize,
+    entries: &[BatchEntry],
     ids: &[ObjectId],
 ) -> Result<InsertManyResult, Error> {
-    let collection = &writer.sites[site].collection;
+    let collection = &writer.datacenters[datacenter].collection;
     let documents: Result<Vec<_>, Error> = entries
         .iter()
         .zip(ids)
-        .map(|(entry, id)| entry.document.addressed(*id, &writer.field, &writer.sites[site].name))
+        .map(|(entry, id)| {
+            entry.document.for_datacenter(*id, &writer.field, &writer.datacenters[datacenter].name)
+        })
         .collect();
     let documents = documents?;
     collection
@@ -141,27 +147,27 @@ async fn send(
 
 /// Sets the results of documents whose outcome is known; adds those to `left` that go to the next datacenter.
 /// Returns `true` if the datacenter failed.
-fn sort_out(
+fn record_outcomes(
     writer: &Arc<Shared>,
-    ticket: Ticket,
-    sent: Vec<(Entry, ObjectId)>,
-    answer: Result<InsertManyResult, Error>,
-    answers: &mut [Option<DocumentResult>],
-    left: &mut Vec<Entry>,
+    ticket: EpochTicket,
+    sent: Vec<(BatchEntry, ObjectId)>,
+    reply: Result<InsertManyResult, Error>,
+    results: &mut [Option<DocumentResult>],
+    left: &mut Vec<BatchEntry>,
 ) -> bool {
-    let name = &writer.sites[ticket.site].name;
-    let (mut failed, mut rejected, mut cause) = (Vec::new(), Vec::new(), None);
-    let (mut written, mut switched, mut refused) = (0, Vec::new(), 0);
-    let fates = outcome::of_each(sent.len(), answer);
-    for ((mut entry, id), fate) in sent.into_iter().zip(fates) {
-        answers[entry.place] = Some(match fate {
+    let name = &writer.datacenters[ticket.datacenter].name;
+    let (mut failed, mut unknown, mut cause) = (Vec::new(), Vec::new(), None);
+    let (mut written, mut switched, mut rejected) = (0, Vec::new(), 0);
+    let outcomes = outcome::of_each(sent.len(), reply);
+    for ((mut entry, id), outcome) in sent.into_iter().zip(outcomes) {
+        results[entry.index] = Some(match outcome {
             DocumentOutcome::Written => {
                 written += 1;
                 switched.extend(entry.failed.last().cloned());
                 Ok(Receipt::new(name, id, entry.failed))
             }
             DocumentOutcome::DocumentRejected(error) => {
-                refused += 1;
+                rejected += 1;
                 entry.failed.push(FailedAttempt::new(name, id, error));
                 Err(LocalWriteError::Rejected { attempts: entry.failed })
             }
@@ -173,7 +179,7 @@ fn sort_out(
                 continue;
             }
             DocumentOutcome::UnknownCause(error) => {
-                rejected.push(error.outcome());
+                unknown.push(error.outcome());
                 entry.failed.push(FailedAttempt::new(name, id, error));
                 left.push(entry);
                 continue;
@@ -184,8 +190,8 @@ fn sort_out(
     if let Some(failed) = switched.first() {
         log::switched(failed, name, switched.len());
     }
-    writer.count_rejected(refused);
-    writer.count_failed(ticket, rejected.into_iter());
+    writer.count_rejected(rejected);
+    writer.count_failed(ticket, unknown.into_iter());
     match &cause {
         Some(cause) => writer.failed(ticket, failed.into_iter(), cause),
         // Rejected documents do not show that the datacenter is up: a mongos may have rejected them.

@@ -7,7 +7,7 @@ use steadfast::options::WriteConcern;
 
 use super::{
     LocalWriter,
-    shared::{Shared, Site},
+    shared::{DatacenterTarget, Shared},
 };
 use steadfast::{
     Collection,
@@ -50,7 +50,7 @@ impl LocalWriterBuilder {
             .fold(self, |builder, name| builder.datacenter(name, collection.borrow()))
     }
 
-    /// Adds the next nearest datacenter, which has its own deployment: the collection's client routes. The
+    /// Adds the next nearest datacenter, which has its own deployment: that of the collection's client. The
     /// datacenter field is set as well.
     pub fn datacenter<T: Send + Sync>(
         mut self,
@@ -69,9 +69,9 @@ impl LocalWriterBuilder {
     }
 
     /// Sets the time limit for the acknowledgement of a datacenter, before the next one is tried. Defaults to
-    /// two seconds. It covers server selection, connection checkout and the driver's retries. A datacenter
-    /// whose elections take longer is left while they last; a remote one needs more. A caller that drops the
-    /// future earlier never reaches another datacenter.
+    /// two seconds. It covers server selection, connection checkout and the driver's retries. If an election
+    /// takes longer, the write goes to the next datacenter. A remote datacenter needs a longer limit. A caller
+    /// that drops the future earlier never reaches another datacenter.
     ///
     /// In a sharded cluster, `heartbeatFrequencyMS` plus `connectTimeoutMS` should be less than this, so that a
     /// mongos that does not answer is detected, and writes are retried on another mongos, within this time.
@@ -88,9 +88,8 @@ impl LocalWriterBuilder {
         self
     }
 
-    /// Sets the write concern, whatever that of the collection. Defaults to `majority` of the datacenter's
-    /// members. With a weaker one, a document may be rolled back in a failover although there is a receipt for
-    /// it.
+    /// Sets the write concern. Defaults to `majority`; that of the collection is ignored. With a weaker one, a
+    /// failover may roll back a document for which there is a receipt.
     pub fn write_concern(mut self, concern: WriteConcern) -> Self {
         self.write_concern = concern;
         self
@@ -108,11 +107,12 @@ impl LocalWriterBuilder {
             collection.namespace().validate()?;
         }
         let field = CString::try_from(self.field)?;
-        let sites = self.datacenters.into_iter();
-        let sites =
-            sites.map(|(name, collection)| Site { name: name.into(), collection }).collect();
+        let datacenters = self.datacenters.into_iter();
+        let datacenters = datacenters
+            .map(|(name, collection)| DatacenterTarget { name: name.into(), collection })
+            .collect();
         let shared = Shared::new(
-            sites,
+            datacenters,
             field,
             self.acknowledged_within,
             self.write_concern,
@@ -140,18 +140,17 @@ impl LocalWriterBuilder {
             || field.contains(['.', '\0'])
         {
             return Err(format!(
-                "{field:?} cannot be the datacenter field: it must be a field of the document itself, \
-                 and not its _id"
+                "{field:?} cannot be the datacenter field: use a top-level field other than _id"
             ));
         }
         if self.acknowledged_within.is_zero() {
-            return Err("acknowledged_within is zero: nothing is acknowledged that soon".to_owned());
+            return Err("acknowledged_within must be longer than zero".to_owned());
         }
         if self.probe_every.is_zero() {
-            return Err("probe_every is zero: a datacenter would be asked without end".to_owned());
+            return Err("probe_every must be longer than zero".to_owned());
         }
         if !self.write_concern.is_acknowledged() {
-            return Err("the write concern asks for no acknowledgement (w: 0)".to_owned());
+            return Err("an unacknowledged write concern (w: 0) is not supported".to_owned());
         }
         self.write_concern.validate().map_err(|error| error.to_string())
     }

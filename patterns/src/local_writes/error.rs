@@ -5,18 +5,18 @@ use std::fmt;
 use super::FailedAttempt;
 use steadfast::error::Error;
 
-/// Error of a document that no datacenter acknowledged. It has the datacenters that may have a copy all the
-/// same.
+/// Error of a document that no datacenter acknowledged. [`may_be_in`](Self::may_be_in) lists the datacenters
+/// that may have a copy.
 ///
 /// ```
 /// use steadfast_patterns::local_writes::LocalWriteError;
 ///
 /// fn explain(error: &LocalWriteError) -> &'static str {
 ///     match error {
-///         LocalWriteError::AllDown { .. } => "keep the document, and write it again later",
-///         LocalWriteError::Rejected { .. } => "no datacenter would take the document as it is",
-///         LocalWriteError::Invalid(_) => "nothing was sent: the document cannot be written at all",
-///         _ => "see its text",
+///         LocalWriteError::AllDown { .. } => "write the document again later",
+///         LocalWriteError::Rejected { .. } => "every datacenter would reject the document",
+///         LocalWriteError::Invalid(_) => "nothing was sent: the document is invalid",
+///         _ => "see the message",
 ///     }
 /// }
 /// ```
@@ -29,12 +29,12 @@ pub enum LocalWriteError {
         /// Failed attempts, in order.
         attempts: Vec<FailedAttempt>,
     },
-    /// A datacenter rejected the document itself, as any other would; or every datacenter rejected it with
-    /// codes that are not about a datacenter. None is marked down.
+    /// A datacenter rejected the document because of its content; or every datacenter rejected it with a code
+    /// whose cause is unknown. None is marked down.
     #[non_exhaustive]
     Rejected {
-        /// Failed attempts, in order. The last is the rejection. Nothing was applied there, unless a mongos
-        /// does not know the state of its shards.
+        /// Failed attempts, in order. The last is the rejection; its outcome is in doubt only if a shard behind
+        /// a mongos may have executed an earlier attempt.
         attempts: Vec<FailedAttempt>,
     },
     /// The document cannot be sent: it is not a document, or it has an `_id`.
@@ -60,18 +60,16 @@ impl fmt::Display for LocalWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AllDown { attempts } => {
-                f.write_str(
-                    "all datacenters are down, the document was not acknowledged by any of them",
-                )?;
+                f.write_str("all datacenters are down: none acknowledged the document")?;
                 list(f, attempts)?;
                 f.write_str(advice(self))
             }
             Self::Rejected { attempts } => match attempts.split_last() {
                 Some((FailedAttempt { datacenter, error, .. }, earlier)) => {
-                    write!(f, "the document was refused by datacenter {datacenter}: {error}")?;
+                    write!(f, "datacenter {datacenter} rejected the document: {error}")?;
                     list(f, earlier)
                 }
-                None => f.write_str("the document was refused"),
+                None => f.write_str("the document was rejected"),
             },
             Self::Invalid(error) => write!(f, "the document cannot be written: {error}"),
         }
@@ -85,10 +83,10 @@ fn list(f: &mut fmt::Formatter<'_>, attempts: &[FailedAttempt]) -> fmt::Result {
 /// Returns the advice of the message.
 fn advice(error: &LocalWriteError) -> &'static str {
     if error.may_be_in().next().is_some() {
-        ". Keep the document and write it again when one is back: a copy may be there already, which \
-         readers that resolve duplicates show once"
+        ". Write the document again when a datacenter is up: a copy may exist, and reads that resolve \
+         duplicates return one"
     } else {
-        ". Keep the document and write it again when one is back: there is no copy of it anywhere"
+        ". Write the document again when a datacenter is up: no copy exists"
     }
 }
 

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datacenter_that_goes_down_is_a_warning_and_one_that_comes_home_is_none() {
+    fn marked_down_is_logged_at_warn_and_marked_up_at_info() {
         let message = logged(|| down("alfa", Duration::from_secs(2), "it was late"));
         assert_eq!((message.level, &*message.fields["datacenter"]), (Level::WARN, "alfa"));
         assert_eq!(&*message.fields["reason"], "it was late");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_often_is_for_debugging() {
+    fn switched_writes_and_failed_probes_are_logged_at_debug() {
         let message = logged(|| switched(&failed("alfa"), "bravo", 3));
         assert_eq!(message.level, Level::DEBUG);
         assert_eq!((&*message.fields["from"], &*message.fields["to"]), ("alfa", "bravo"));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn that_all_are_down_is_an_error_that_names_them() {
+    fn all_down_is_logged_at_error_with_the_datacenters() {
         let error = LocalWriteError::AllDown { attempts: vec![failed("alfa"), failed("bravo")] };
         let message = logged(|| all_down(&error, 1));
         assert_eq!(message.level, Level::ERROR);

@@ -13,7 +13,7 @@ pub struct DatacenterStatus {
     /// Start of its state: when the writer was built, or it was marked up or down.
     pub since: Instant,
     /// Last error, if it is down.
-    pub why: Option<String>,
+    pub last_error: Option<String>,
 }
 
 /// Counts since the writer was built. Documents, unless stated otherwise.
@@ -38,7 +38,7 @@ pub struct DatacenterMetrics {
     pub name: String,
     /// Acknowledged documents.
     pub written: u64,
-    /// Documents that it did not acknowledge in time, or could not accept.
+    /// Documents that it did not acknowledge in time, or rejected because of its state.
     pub failed: u64,
     /// Failed documents of which a copy may exist.
     pub in_doubt: u64,

@@ -12,29 +12,29 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{fault, shared::Shared};
+use super::{cause, shared::Shared};
 use steadfast::error::Error;
 
 /// Starts the task, if there is a runtime.
-pub(super) fn spawn(writer: Weak<Shared>, site: usize) -> Option<AbortHandle> {
+pub(super) fn spawn(writer: Weak<Shared>, datacenter: usize) -> Option<AbortHandle> {
     let runtime = Handle::try_current().ok()?;
-    Some(runtime.spawn(ask_until_it_is_up(writer, site)).abort_handle())
+    Some(runtime.spawn(probe_until_up(writer, datacenter)).abort_handle())
 }
 
-async fn ask_until_it_is_up(writer: Weak<Shared>, site: usize) {
-    while let Some(at) = writer.upgrade().and_then(|writer| writer.next_probe(site)) {
+async fn probe_until_up(writer: Weak<Shared>, datacenter: usize) {
+    while let Some(at) = writer.upgrade().and_then(|writer| writer.next_probe(datacenter)) {
         sleep_until(Instant::from_std(at)).await;
-        let Some(begun) = writer.upgrade().map(|writer| {
-            let ticket = writer.begin_probe(site)?;
-            Some((ticket, probe(&writer, site)))
+        let Some(started) = writer.upgrade().map(|writer| {
+            let ticket = writer.begin_probe(datacenter)?;
+            Some((ticket, probe(&writer, datacenter)))
         }) else {
             return;
         };
-        // It was marked up in the meantime, or down again, with another time.
-        let Some((ticket, probe)) = begun else { continue };
-        let answer = probe.await;
+        // It was marked up in the meantime, or down again with another probe time.
+        let Some((ticket, probe)) = started else { continue };
+        let result = probe.await;
         let Some(writer) = writer.upgrade() else { return };
-        writer.probed(ticket, answer);
+        writer.probed(ticket, result);
     }
 }
 
@@ -42,15 +42,15 @@ async fn ask_until_it_is_up(writer: Weak<Shared>, site: usize) {
 /// the datacenter, needs a primary, and waits until a majority has all earlier writes; so it is acknowledged if
 /// an insert would be. If there are no such writes, a primary without a majority acknowledges it, until it
 /// steps down; the next insert detects that.
-fn probe(writer: &Shared, site: usize) -> impl Future<Output = Result<(), Error>> + use<> {
-    let site = &writer.sites[site];
-    let nobody = doc! { writer.field.as_str(): &*site.name, "_id": ObjectId::new() };
-    let collection = site.collection.clone();
+fn probe(writer: &Shared, datacenter: usize) -> impl Future<Output = Result<(), Error>> + use<> {
+    let datacenter = &writer.datacenters[datacenter];
+    let no_match = doc! { writer.field.as_str(): &*datacenter.name, "_id": ObjectId::new() };
+    let collection = datacenter.collection.clone();
     let (concern, limit) = (writer.write_concern.clone(), writer.limit);
     async move {
-        match collection.delete_many(nobody).write_concern(concern).timeout(limit).await {
+        match collection.delete_many(no_match).write_concern(concern).timeout(limit).await {
             Ok(_) => Ok(()),
-            Err(error) if fault::is_answer(&error) => Ok(()),
+            Err(error) if cause::shows_that_it_is_up(&error) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -1,4 +1,4 @@
-//! Receipts: where a document is, and where copies may be.
+//! Receipts: the datacenter of a document, and those that may have copies.
 
 use std::{fmt, sync::Arc};
 

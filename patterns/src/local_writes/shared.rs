@@ -11,7 +11,7 @@ use tokio::{sync::watch, task::AbortHandle};
 
 use super::{
     DatacenterStatus, LocalWriterMetrics,
-    health::{Change, Health, Ticket},
+    health::{EpochTicket, Health, HealthChange},
     log,
     metrics::DatacenterMetrics,
     probe,
@@ -28,7 +28,7 @@ fn now() -> Instant {
 
 /// A datacenter.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct DatacenterTarget {
     pub(super) name: Arc<str>,
     pub(super) collection: Collection<RawDocumentBuf>,
 }
@@ -36,19 +36,19 @@ pub(super) struct Site {
 /// Shared part of a writer. It ends the probes when it is dropped.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) sites: Vec<Site>,
+    pub(super) datacenters: Vec<DatacenterTarget>,
     /// Field with the name of the datacenter.
     pub(super) field: CString,
     /// Time limit of an acknowledgement.
     pub(super) limit: Duration,
     pub(super) write_concern: WriteConcern,
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
     /// Notifies tasks that wait for a change.
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SharedState {
     health: Health,
     metrics: LocalWriterMetrics,
     /// Probe task of each datacenter that is down.
@@ -57,22 +57,24 @@ struct State {
 
 impl Shared {
     pub(super) fn new(
-        sites: Vec<Site>,
+        datacenters: Vec<DatacenterTarget>,
         field: CString,
         limit: Duration,
         write_concern: WriteConcern,
         probe_every: Duration,
     ) -> Self {
-        let state = State {
-            health: Health::new(sites.len(), probe_every, now()),
-            metrics: LocalWriterMetrics::new(sites.iter().map(|site| &*site.name)),
-            probes: sites.iter().map(|_| None).collect(),
+        let state = SharedState {
+            health: Health::new(datacenters.len(), probe_every, now()),
+            metrics: LocalWriterMetrics::new(
+                datacenters.iter().map(|datacenter| &*datacenter.name),
+            ),
+            probes: datacenters.iter().map(|_| None).collect(),
         };
         let (changed, _) = watch::channel(());
-        Self { sites, field, limit, write_concern, state: Mutex::new(state), changed }
+        Self { datacenters, field, limit, write_concern, state: Mutex::new(state), changed }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SharedState> {
         // The state is consistent between two statements.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,32 +84,32 @@ impl Shared {
         let mut state = self.state();
         if !state.health.all_up() {
             // The task of a runtime that has ended is started again on this one.
-            self.have_probed(&mut state);
+            self.start_probes(&mut state);
         }
         state.health.order()
     }
 
     /// Begins a write to a datacenter.
-    pub(super) fn begin(&self, site: usize) -> Ticket {
-        self.state().health.begin(site)
+    pub(super) fn begin(&self, datacenter: usize) -> EpochTicket {
+        self.state().health.begin(datacenter)
     }
 
     /// Counts acknowledged documents; `switched` of them were tried elsewhere before.
-    pub(super) fn written(&self, ticket: Ticket, documents: usize, switched: usize) {
+    pub(super) fn written(&self, ticket: EpochTicket, documents: usize, switched: usize) {
         let mut state = self.state();
         state.of(ticket).written += documents as u64;
         state.metrics.switched += switched as u64;
     }
 
     /// Records that a datacenter acknowledged a write.
-    pub(super) fn succeeded(&self, ticket: Ticket) {
+    pub(super) fn succeeded(&self, ticket: EpochTicket) {
         let change = {
             let mut state = self.state();
             let change = state.health.succeeded(ticket, now());
             state.count(ticket, change);
             change
         };
-        self.tell(ticket, change, String::new);
+        self.publish(ticket, change, String::new);
     }
 
     /// Counts documents that were rejected because of their content.
@@ -120,10 +122,10 @@ impl Shared {
         self.state().metrics.all_down += documents as u64;
     }
 
-    /// Records documents that a datacenter failed to acknowledge: the outcome of each, and the error of one.
+    /// Records documents that a datacenter did not acknowledge: the outcome of each, and the error of one.
     pub(super) fn failed(
         self: &Arc<Self>,
-        ticket: Ticket,
+        ticket: EpochTicket,
         outcomes: impl Iterator<Item = Outcome>,
         error: &Error,
     ) {
@@ -132,14 +134,18 @@ impl Shared {
             let mut state = self.state();
             let change = state.health.failed(ticket, || error.to_string(), now());
             state.count(ticket, change);
-            self.have_probed(&mut state);
+            self.start_probes(&mut state);
             change
         };
-        self.tell(ticket, change, || error.to_string());
+        self.publish(ticket, change, || error.to_string());
     }
 
     /// Counts documents that a datacenter did not acknowledge, without marking it down.
-    pub(super) fn count_failed(&self, ticket: Ticket, outcomes: impl Iterator<Item = Outcome>) {
+    pub(super) fn count_failed(
+        &self,
+        ticket: EpochTicket,
+        outcomes: impl Iterator<Item = Outcome>,
+    ) {
         let mut state = self.state();
         for outcome in outcomes {
             let metrics = state.of(ticket);
@@ -149,54 +155,60 @@ impl Shared {
     }
 
     /// Returns the time of the next probe; `None` if the datacenter is up, which ends its task.
-    pub(super) fn next_probe(&self, site: usize) -> Option<Instant> {
+    pub(super) fn next_probe(&self, datacenter: usize) -> Option<Instant> {
         let mut state = self.state();
-        let at = state.health.probe_at(site);
+        let at = state.health.probe_at(datacenter);
         if at.is_none() {
-            state.probes[site] = None;
+            state.probes[datacenter] = None;
         }
         at
     }
 
     /// Begins a probe, if one is due.
-    pub(super) fn begin_probe(&self, site: usize) -> Option<Ticket> {
+    pub(super) fn begin_probe(&self, datacenter: usize) -> Option<EpochTicket> {
         let mut state = self.state();
-        let due = state.health.probe_at(site).is_some_and(|at| at <= now());
+        let due = state.health.probe_at(datacenter).is_some_and(|at| at <= now());
         due.then(|| {
-            let ticket = state.health.begin(site);
+            let ticket = state.health.begin(datacenter);
             state.of(ticket).probes += 1;
             ticket
         })
     }
 
     /// Records the result of a probe.
-    pub(super) fn probed(&self, ticket: Ticket, answer: Result<(), Error>) {
-        let Err(error) = answer else { return self.succeeded(ticket) };
+    pub(super) fn probed(&self, ticket: EpochTicket, result: Result<(), Error>) {
+        let Err(error) = result else { return self.succeeded(ticket) };
         {
             let mut state = self.state();
             state.of(ticket).probes_failed += 1;
             state.health.probe_failed(ticket, || error.to_string(), now());
         }
-        log::probe_failed(&self.sites[ticket.site].name, &error.to_string());
+        log::probe_failed(&self.datacenters[ticket.datacenter].name, &error.to_string());
     }
 
     /// Starts the probe tasks of datacenters that are down.
-    fn have_probed(self: &Arc<Self>, state: &mut State) {
-        let State { health, probes, .. } = state;
-        for (site, task) in probes.iter_mut().enumerate() {
-            let is_asked = task.as_ref().is_some_and(|task| !task.is_finished());
-            if !health.is_up(site) && !is_asked {
-                *task = probe::spawn(Arc::downgrade(self), site);
+    fn start_probes(self: &Arc<Self>, state: &mut SharedState) {
+        let SharedState { health, probes, .. } = state;
+        for (datacenter, task) in probes.iter_mut().enumerate() {
+            let is_probed = task.as_ref().is_some_and(|task| !task.is_finished());
+            if !health.is_up(datacenter) && !is_probed {
+                *task = probe::spawn(Arc::downgrade(self), datacenter);
             }
         }
     }
 
-    fn tell(&self, ticket: Ticket, change: Option<Change>, reason: impl FnOnce() -> String) {
-        let name = &self.sites[ticket.site].name;
+    /// Logs a change, and notifies tasks that wait for one.
+    fn publish(
+        &self,
+        ticket: EpochTicket,
+        change: Option<HealthChange>,
+        reason: impl FnOnce() -> String,
+    ) {
+        let name = &self.datacenters[ticket.datacenter].name;
         match change {
             None => return,
-            Some(Change::Down { probe_in }) => log::down(name, probe_in, &reason()),
-            Some(Change::Up { after }) => log::up(name, after),
+            Some(HealthChange::Down { probe_in }) => log::down(name, probe_in, &reason()),
+            Some(HealthChange::Up { after }) => log::up(name, after),
         }
         self.changed.send_replace(());
     }
@@ -211,15 +223,15 @@ impl Shared {
         }
     }
 
-    pub(super) fn datacenters(&self) -> Vec<DatacenterStatus> {
+    pub(super) fn statuses(&self) -> Vec<DatacenterStatus> {
         let state = self.state();
-        let status = |(nth, site): (usize, &Site)| DatacenterStatus {
-            name: site.name.to_string(),
+        let status = |(nth, datacenter): (usize, &DatacenterTarget)| DatacenterStatus {
+            name: datacenter.name.to_string(),
             is_up: state.health.is_up(nth),
             since: state.health.since(nth),
-            why: state.health.why(nth).map(str::to_owned),
+            last_error: state.health.last_error(nth).map(str::to_owned),
         };
-        self.sites.iter().enumerate().map(status).collect()
+        self.datacenters.iter().enumerate().map(status).collect()
     }
 
     pub(super) fn metrics(&self) -> LocalWriterMetrics {
@@ -227,16 +239,16 @@ impl Shared {
     }
 }
 
-impl State {
-    fn of(&mut self, ticket: Ticket) -> &mut DatacenterMetrics {
-        &mut self.metrics.datacenters[ticket.site]
+impl SharedState {
+    fn of(&mut self, ticket: EpochTicket) -> &mut DatacenterMetrics {
+        &mut self.metrics.datacenters[ticket.datacenter]
     }
 
-    fn count(&mut self, ticket: Ticket, change: Option<Change>) {
+    fn count(&mut self, ticket: EpochTicket, change: Option<HealthChange>) {
         match change {
             None => {}
-            Some(Change::Down { .. }) => self.of(ticket).marked_down += 1,
-            Some(Change::Up { .. }) => self.of(ticket).marked_up += 1,
+            Some(HealthChange::Down { .. }) => self.of(ticket).marked_down += 1,
+            Some(HealthChange::Up { .. }) => self.of(ticket).marked_up += 1,
         }
     }
 }

@@ -12,12 +12,12 @@ use crate::retry;
 use steadfast::{Client, error::Error};
 
 /// Largest number of attempts of a step.
-const TRIES: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 /// Wait before the first retry. Each later one waits twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// Codes of servers while another client runs the same step: the lock, or the collection, is taken.
+/// Codes of servers while another client runs the same step: the lock, or the collection, is in use.
 const BUSY: [i32; 4] = [
     24,  // LockTimeout
     46,  // LockBusy
@@ -48,9 +48,9 @@ impl Plan {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum ApplyProgress<'a> {
-    /// A step begins.
+    /// A step was started.
     #[non_exhaustive]
-    Begun {
+    Started {
         /// Number of the step, from 1.
         number: usize,
         /// Number of steps.
@@ -58,9 +58,9 @@ pub enum ApplyProgress<'a> {
         /// The step.
         step: &'a Step,
     },
-    /// The step failed and is retried.
+    /// A step failed and is retried.
     #[non_exhaustive]
-    Again {
+    Retried {
         /// The step.
         step: &'a Step,
         /// Error of the attempt.
@@ -78,14 +78,14 @@ pub enum ApplyProgress<'a> {
     },
 }
 
-type Listener<'a> = Box<dyn FnMut(ApplyProgress<'_>) + Send + 'a>;
+type ApplyListener<'a> = Box<dyn FnMut(ApplyProgress<'_>) + Send + 'a>;
 
 /// Action that applies a plan. Returned by [`Plan::apply`].
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Apply<'a> {
     plan: &'a Plan,
     client: &'a Client,
-    progress: Option<Listener<'a>>,
+    progress: Option<ApplyListener<'a>>,
 }
 
 impl<'a> Apply<'a> {
@@ -95,7 +95,7 @@ impl<'a> Apply<'a> {
         self
     }
 
-    fn tell(&mut self, progress: ApplyProgress<'_>) {
+    fn notify(&mut self, progress: ApplyProgress<'_>) {
         if let Some(listener) = &mut self.progress {
             listener(progress);
         }
@@ -106,38 +106,38 @@ impl<'a> Apply<'a> {
         let steps = plan.steps().len();
         for (place, step) in plan.steps().iter().enumerate() {
             let number = place + 1;
-            self.tell(ApplyProgress::Begun { number, steps, step });
+            self.notify(ApplyProgress::Started { number, steps, step });
             self.run(step).await.map_err(|error| ZonesError::Step {
                 step: Box::new(step.clone()),
                 number,
                 steps,
                 error,
             })?;
-            self.tell(ApplyProgress::Done { number, steps, step });
+            self.notify(ApplyProgress::Done { number, steps, step });
         }
         Ok(())
     }
 
     async fn run(&mut self, step: &Step) -> Result<(), Error> {
         let mut wait = FIRST_WAIT;
-        let mut tries = 1;
+        let mut attempts = 1;
         loop {
             let database = self.client.database(step.database());
             let Err(error) = database.run_command(step.command().clone()).await else {
                 return Ok(());
             };
-            // The reply was lost, or another client was faster.
+            // The reply was lost, or another client has run the step.
             if is_done(self.plan, self.client, step).await {
                 return Ok(());
             }
             let busy = error.code().is_some_and(|code| BUSY.contains(&code));
-            if tries == TRIES || !(busy || retry::can_retry_at_once(&error)) {
+            if attempts == MAX_ATTEMPTS || !(busy || retry::can_retry_at_once(&error)) {
                 return Err(error);
             }
-            self.tell(ApplyProgress::Again { step, error: &error });
+            self.notify(ApplyProgress::Retried { step, error: &error });
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);
-            tries += 1;
+            attempts += 1;
         }
     }
 }

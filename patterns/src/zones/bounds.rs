@@ -19,7 +19,7 @@ pub(super) enum BoundPosition {
 }
 
 /// Returns the position of a bound relative to the range of a datacenter.
-pub(super) fn place(layout: &Layout, bound: &Document, datacenter: &str) -> BoundPosition {
+pub(super) fn position(layout: &Layout, bound: &Document, datacenter: &str) -> BoundPosition {
     let mut values = layout.shard_key().iter().map(|field| {
         // As the server fills bounds that are prefixes of a key.
         bound.get(field).unwrap_or(&Bson::MinKey)
@@ -37,8 +37,8 @@ pub(super) fn place(layout: &Layout, bound: &Document, datacenter: &str) -> Boun
 
 /// Returns `true` if the keys from `min` up to `max` include keys of a datacenter.
 pub(super) fn overlaps(layout: &Layout, min: &Document, max: &Document, datacenter: &str) -> bool {
-    place(layout, min, datacenter) < BoundPosition::End
-        && place(layout, max, datacenter) > BoundPosition::Start
+    position(layout, min, datacenter) < BoundPosition::End
+        && position(layout, max, datacenter) > BoundPosition::Start
 }
 
 /// Returns `true` if the keys are those of a datacenter.
@@ -48,8 +48,8 @@ pub(super) fn is_range_of(
     max: &Document,
     datacenter: &str,
 ) -> bool {
-    place(layout, min, datacenter) == BoundPosition::Start
-        && place(layout, max, datacenter) == BoundPosition::End
+    position(layout, min, datacenter) == BoundPosition::Start
+        && position(layout, max, datacenter) == BoundPosition::End
 }
 
 /// Returns `true` if a bound has the fields of the shard key, in order.
@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_bound_lies_before_in_or_after_a_datacenter() {
-        let at = |dc: Bson, user: Bson| place(&layout(), &doc! { "dc": dc, "user": user }, "bravo");
+        let at =
+            |dc: Bson, user: Bson| position(&layout(), &doc! { "dc": dc, "user": user }, "bravo");
         assert_eq!(at(Bson::MinKey, Bson::MinKey), BoundPosition::Before);
         assert_eq!(at(7.into(), Bson::MaxKey), BoundPosition::Before);
         assert_eq!(at("alfa".into(), Bson::MaxKey), BoundPosition::Before);
@@ -105,11 +106,11 @@ mod tests {
         assert_eq!(at("bravo2".into(), Bson::MinKey), BoundPosition::After);
         assert_eq!(at(true.into(), Bson::MinKey), BoundPosition::After);
         assert_eq!(at(Bson::MaxKey, Bson::MaxKey), BoundPosition::After);
-        assert_eq!(place(&layout(), &doc! { "dc": "bravo" }, "bravo"), BoundPosition::Start);
+        assert_eq!(position(&layout(), &doc! { "dc": "bravo" }, "bravo"), BoundPosition::Start);
     }
 
     #[test]
-    fn ranges_that_only_touch_do_not_overlap() {
+    fn adjacent_ranges_do_not_overlap() {
         let layout = layout();
         let (min, max) = (layout.min("bravo"), layout.max("bravo"));
         let least = doc! { "dc": Bson::MinKey, "user": Bson::MinKey };

@@ -1,4 +1,4 @@
-//! Sharded clusters, as their `config` database describes them, as far as a layout concerns them.
+//! Sharded clusters: the contents of their `config` database that a layout concerns.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{bounds, layout::Layout, members::ShardMembers};
 
-/// Sharded cluster at the time it was [read](Self::read), as far as a layout concerns it.
+/// Sharded cluster at the time it was [read](Self::read), without the parts that no layout concerns.
 ///
 /// A plain value: [`plan`](super::plan) depends on nothing else.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -154,11 +154,11 @@ impl Cluster {
     ) -> impl Iterator<Item = (&'a Chunk, &'a str)> {
         let chunks = self.chunks.iter();
         chunks.filter(|it| bounds::has_fields_of_key(layout, &it.min)).filter_map(|chunk| {
-            let astray = layout.datacenters().iter().find(|datacenter| {
+            let misplaced = layout.datacenters().iter().find(|datacenter| {
                 !datacenter.shards.contains(&chunk.shard)
                     && bounds::overlaps(layout, &chunk.min, &chunk.max, &datacenter.name)
             });
-            Some((chunk, astray?.name.as_str()))
+            Some((chunk, misplaced?.name.as_str()))
         })
     }
 }

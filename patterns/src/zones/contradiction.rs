@@ -7,7 +7,7 @@ use bson::Document;
 use super::{
     cluster::{CollectionIndex, CollectionKind, ZoneRange},
     layout::Layout,
-    shell::{InShell, Text},
+    shell::{ShellDocument, ShellString},
 };
 
 /// Contradiction between a cluster and a layout. There is no plan until one of the two is changed; the message
@@ -35,13 +35,13 @@ pub enum Contradiction {
     },
     /// A shard is in the zone of a datacenter that the layout does not have it in.
     #[non_exhaustive]
-    ShardOfNoDatacenter {
+    UnlistedShardInZone {
         /// Name of the shard.
         shard: String,
         /// The zone.
         zone: String,
     },
-    /// The name belongs to something other than a plain collection.
+    /// The namespace is a view, or a collection that cannot be sharded.
     #[non_exhaustive]
     NotShardable {
         /// Namespace.
@@ -108,22 +108,22 @@ impl fmt::Display for Contradiction {
             Self::DrainingShard { shard, datacenter } => write!(
                 f,
                 "shard {shard}, which the layout has in {datacenter}, is being removed from the \
-                 cluster; take it out of the layout, or call that off"
+                 cluster; remove it from the layout, or cancel its removal"
             ),
-            Self::ShardOfNoDatacenter { shard, zone } => write!(
+            Self::UnlistedShardInZone { shard, zone } => write!(
                 f,
                 "shard {shard} is in zone {zone}, but not in that datacenter of the layout: documents of \
-                 {zone} would live on it, too. Add it to the layout, or take it out of the zone: \
+                 {zone} may be stored on it. Add it to the layout, or remove it from the zone: \
                  sh.removeShardFromZone({}, {})",
-                Text(shard),
-                Text(zone)
+                ShellString(shard),
+                ShellString(zone)
             ),
             Self::NotShardable { collection, kind } => {
                 let what = match kind {
                     CollectionKind::Capped => "a capped collection, which cannot be sharded",
-                    CollectionKind::View => "a view; the collection behind it can be sharded",
+                    CollectionKind::View => "a view, which cannot be sharded",
                     CollectionKind::TimeSeries => {
-                        "a time series collection, which has a shard key of its own kind"
+                        "a time series collection, which requires another kind of shard key"
                     }
                     CollectionKind::Collection => "a collection that cannot be sharded",
                 };
@@ -132,49 +132,49 @@ impl fmt::Display for Contradiction {
             Self::OtherShardKey { collection, key, wanted } => write!(
                 f,
                 "{collection} is sharded already, by {}, not by {}. Use that key in the layout if it \
-                 begins with the field that names the datacenter, or another collection, or reshard it \
+                 begins with the datacenter field, or use another collection, or reshard it \
                  (reshardCollection, since MongoDB 5.0)",
-                InShell(key),
-                InShell(wanted)
+                ShellDocument(key),
+                ShellDocument(wanted)
             ),
             Self::UniqueIndex { name, keys, shard_key } => write!(
                 f,
-                "the index {name} on {} is unique, which a collection sharded by {} cannot keep: a \
-                 unique index has to begin with the shard key. Drop it, or make it not unique",
-                InShell(keys),
-                InShell(shard_key)
+                "the index {name} on {} is unique, which a collection sharded by {} does not allow: a \
+                 unique index must begin with the shard key. Drop it, or make it not unique",
+                ShellDocument(keys),
+                ShellDocument(shard_key)
             ),
             Self::OtherRange { range, datacenter } => write!(
                 f,
                 "keys of {datacenter} are assigned to zone {} already, as a part of {} up to {}. If that \
-                 is not wanted any more: {}",
+                 is obsolete: {}",
                 range.zone,
-                InShell(&range.min),
-                InShell(&range.max),
-                Removing(range)
+                ShellDocument(&range.min),
+                ShellDocument(&range.max),
+                RemoveRangeCommand(range)
             ),
             Self::RangeOfOtherKey { range, wanted } => write!(
                 f,
-                "{} up to {} is assigned to zone {}, which are no bounds of the shard key {}. If that is \
-                 not wanted any more: {}",
-                InShell(&range.min),
-                InShell(&range.max),
+                "{} up to {} is assigned to zone {}, but its bounds are not of the shard key {}. If that is \
+                 obsolete: {}",
+                ShellDocument(&range.min),
+                ShellDocument(&range.max),
                 range.zone,
-                InShell(wanted),
-                Removing(range)
+                ShellDocument(wanted),
+                RemoveRangeCommand(range)
             ),
         }
     }
 }
 
 /// Command that removes a range from its zone.
-struct Removing<'a>(&'a ZoneRange);
+struct RemoveRangeCommand<'a>(&'a ZoneRange);
 
-impl fmt::Display for Removing<'_> {
+impl fmt::Display for RemoveRangeCommand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ZoneRange { collection, min, max, .. } = self.0;
-        let (min, max) = (InShell(min), InShell(max));
-        write!(f, "sh.removeRangeFromZone({}, {min}, {max})", Text(collection))
+        let (min, max) = (ShellDocument(min), ShellDocument(max));
+        write!(f, "sh.removeRangeFromZone({}, {min}, {max})", ShellString(collection))
     }
 }
 

@@ -11,12 +11,9 @@ pub enum ZonesError {
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The server is not a mongos.
-    #[error(
-        "{found} answers, which has no zones: connect to the mongos of a sharded cluster, also when the \
-         shards are replica sets that can be connected to"
-    )]
+    #[error("{found} replied, which has no zones: connect to the mongos of a sharded cluster")]
     #[non_exhaustive]
-    NotARouter {
+    NotMongos {
         /// Kind of server.
         found: String,
     },
@@ -37,12 +34,12 @@ pub enum ZonesError {
         #[source]
         error: Error,
     },
-    /// Chunks are in the wrong place, and the balancer will not move them.
-    #[error("chunks would never get to their places: {why}")]
+    /// Chunks are misplaced, and the balancer will not move them.
+    #[error("the chunks will not be moved to their zones: {reason}")]
     #[non_exhaustive]
-    InVain {
+    CannotComply {
         /// Reason.
-        why: String,
+        reason: String,
     },
     /// The cluster could not be read.
     #[error(transparent)]

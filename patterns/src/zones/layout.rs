@@ -24,9 +24,9 @@ use steadfast::Namespace;
 /// ```
 ///
 /// An existing layout is valid: no name is empty, and no shard is in two datacenters. MongoDB would allow the
-/// latter, but a shard accepts writes in the datacenter of most of its members.
+/// latter, but the primary of a shard is in the datacenter of most of its members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Draft", into = "Draft")]
+#[serde(try_from = "SerializedLayout", into = "SerializedLayout")]
 pub struct Layout {
     collection: Namespace,
     shard_key: Vec<String>,
@@ -137,21 +137,21 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// The namespace is invalid, or of a database of the server's own.
-    #[error("collection {name:?}: {why}")]
+    /// The namespace is invalid, or in an internal database of the server.
+    #[error("collection {name:?}: {reason}")]
     #[non_exhaustive]
     Collection {
         /// The namespace.
         name: String,
         /// Reason.
-        why: String,
+        reason: String,
     },
     /// The shard key is invalid.
-    #[error("shard_key: {why}")]
+    #[error("shard_key: {reason}")]
     #[non_exhaustive]
     ShardKey {
         /// Reason.
-        why: String,
+        reason: String,
     },
     /// There is no datacenter.
     #[error(
@@ -159,18 +159,18 @@ pub enum LayoutError {
     )]
     NoDatacenters,
     /// A datacenter is invalid.
-    #[error("datacenter {name:?}: {why}")]
+    #[error("datacenter {name:?}: {reason}")]
     #[non_exhaustive]
     Datacenter {
         /// Name of the datacenter.
         name: String,
         /// Reason.
-        why: String,
+        reason: String,
     },
     /// A shard is in two datacenters.
     #[error(
-        "shard {shard} is in two datacenters, {one} and {other}: a shard takes writes where most of its \
-         members are, so it belongs to one"
+        "shard {shard} is in two datacenters, {one} and {other}: list it in the datacenter of most of its \
+         members only"
     )]
     #[non_exhaustive]
     ShardInTwo {
@@ -184,46 +184,45 @@ pub enum LayoutError {
 }
 
 fn collection_named(name: &str) -> Result<Namespace, LayoutError> {
-    let wrong = |why: &str| LayoutError::Collection { name: name.to_owned(), why: why.to_owned() };
+    let wrong =
+        |reason: &str| LayoutError::Collection { name: name.to_owned(), reason: reason.to_owned() };
     let namespace = name
         .split_once('.')
         .filter(|(database, collection)| !database.is_empty() && !collection.is_empty())
         .map(|(database, collection)| Namespace::new(database, collection))
-        .ok_or_else(|| wrong("it is a database and a collection, with a dot between them"))?;
+        .ok_or_else(|| wrong("it must be a database and a collection, with a dot between them"))?;
     namespace.validate().map_err(|error| wrong(&error.kind.to_string()))?;
     if matches!(namespace.db.as_str(), "admin" | "config" | "local") {
-        return Err(wrong("collections of the server's own databases cannot be sharded"));
+        return Err(wrong("collections of admin, config and local cannot be sharded"));
     }
     Ok(namespace)
 }
 
 fn check_key(fields: &[String]) -> Result<(), LayoutError> {
-    let wrong = |why: String| Err(LayoutError::ShardKey { why });
+    let wrong = |reason: String| Err(LayoutError::ShardKey { reason });
     let Some((field, rest)) = fields.split_first() else {
-        return wrong(
-            "it has no fields; the first is the one that names the datacenter".to_owned(),
-        );
+        return wrong("it has no fields; the first must be the datacenter field".to_owned());
     };
     for (place, field) in fields.iter().enumerate() {
         let part_is_wrong = |part: &str| part.is_empty() || part.starts_with('$');
         if field.split('.').any(part_is_wrong) || field.contains('\0') {
-            return wrong(format!("{field:?} is no name of a field"));
+            return wrong(format!("{field:?} is not a field name"));
         }
         if fields[..place].contains(field) {
-            return wrong(format!("{field} is in it twice"));
+            return wrong(format!("{field} is listed twice"));
         }
         let lies_in = |inner: &str, outer: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
         };
         let other = fields[..place].iter().find(|it| lies_in(field, it) || lies_in(it, field));
         if let Some(other) = other {
-            return wrong(format!("{field} and {other} are in each other's way"));
+            return wrong(format!("{field} and {other} overlap"));
         }
     }
     if rest.is_empty() {
         return wrong(format!(
-            "after {field} it needs a field with many different values, such as a user's id: else all \
-             documents of a datacenter have one and the same key"
+            "after {field}, it needs a field with many different values, such as a user id: otherwise all \
+             documents of a datacenter have the same key"
         ));
     }
     Ok(())
@@ -235,23 +234,24 @@ fn check_datacenters(datacenters: &[Datacenter]) -> Result<(), LayoutError> {
     }
     for (place, datacenter) in datacenters.iter().enumerate() {
         let name = &datacenter.name;
-        let wrong =
-            |why: &str| Err(LayoutError::Datacenter { name: name.clone(), why: why.to_owned() });
+        let wrong = |reason: &str| {
+            Err(LayoutError::Datacenter { name: name.clone(), reason: reason.to_owned() })
+        };
         if name.is_empty() {
-            return wrong("its name is empty");
+            return wrong("the name is empty");
         }
         if datacenters[..place].iter().any(|it| it.name == *name) {
-            return wrong("there is another one of this name");
+            return wrong("there are two datacenters of this name");
         }
         if datacenter.shards.is_empty() {
-            return wrong("it has no shards: its documents could not be anywhere");
+            return wrong("it has no shards to store its documents");
         }
         if datacenter.shards.iter().any(String::is_empty) {
             return wrong("the name of a shard is empty");
         }
         for (at, shard) in datacenter.shards.iter().enumerate() {
             if datacenter.shards[..at].contains(shard) {
-                return wrong(&format!("shard {shard} is in it twice"));
+                return wrong(&format!("shard {shard} is listed twice"));
             }
             if let Some(other) = datacenters[..place].iter().find(|it| it.shards.contains(shard)) {
                 return Err(LayoutError::ShardInTwo {
@@ -268,21 +268,21 @@ fn check_datacenters(datacenters: &[Datacenter]) -> Result<(), LayoutError> {
 /// Serialized form of a layout.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Draft {
+struct SerializedLayout {
     collection: String,
     shard_key: Vec<String>,
     datacenters: Datacenters,
 }
 
-impl TryFrom<Draft> for Layout {
+impl TryFrom<SerializedLayout> for Layout {
     type Error = LayoutError;
 
-    fn try_from(draft: Draft) -> Result<Self, LayoutError> {
-        Self::new(&draft.collection, draft.shard_key, draft.datacenters.0)
+    fn try_from(serialized: SerializedLayout) -> Result<Self, LayoutError> {
+        Self::new(&serialized.collection, serialized.shard_key, serialized.datacenters.0)
     }
 }
 
-impl From<Layout> for Draft {
+impl From<Layout> for SerializedLayout {
     fn from(layout: Layout) -> Self {
         let datacenters = layout.datacenters.into_iter().map(|it| (it.name, it.shards));
         Self {
@@ -332,7 +332,7 @@ mod tests {
 
     use super::*;
 
-    fn refused(collection: &str, key: &[&str], datacenters: &[(&str, &[&str])]) -> String {
+    fn rejection(collection: &str, key: &[&str], datacenters: &[(&str, &[&str])]) -> String {
         let datacenters = datacenters.iter().map(|(name, shards)| (*name, shards.iter().copied()));
         Layout::new(collection, key.iter().copied(), datacenters).unwrap_err().to_string()
     }
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_in_a_layout_is_refused() {
+    fn unknown_fields_of_a_layout_are_rejected() {
         let document = doc! {
             "collection": "app.messages", "shard_key": ["datacenter", "userid"],
             "datacentres": { "alfa": ["s0"] },
@@ -368,34 +368,34 @@ mod tests {
     }
 
     #[test]
-    fn names_must_be_there() {
-        assert!(refused("messages", KEY, ONE).contains("a dot between them"));
-        assert!(refused("app.", KEY, ONE).contains("a dot between them"));
-        assert!(refused("a b.messages", KEY, ONE).contains("a space"));
-        assert!(refused("config.messages", KEY, ONE).contains("cannot be sharded"));
-        assert!(refused("app.m", KEY, &[]).contains("no datacenters"));
-        assert!(refused("app.m", KEY, &[("", &["s0"])]).contains("name is empty"));
-        assert!(refused("app.m", KEY, &[("alfa", &[])]).contains("no shards"));
-        assert!(refused("app.m", KEY, &[("alfa", &[""])]).contains("name of a shard is empty"));
+    fn invalid_names_are_rejected() {
+        assert!(rejection("messages", KEY, ONE).contains("a dot between them"));
+        assert!(rejection("app.", KEY, ONE).contains("a dot between them"));
+        assert!(rejection("a b.messages", KEY, ONE).contains("a space"));
+        assert!(rejection("config.messages", KEY, ONE).contains("cannot be sharded"));
+        assert!(rejection("app.m", KEY, &[]).contains("no datacenters"));
+        assert!(rejection("app.m", KEY, &[("", &["s0"])]).contains("name is empty"));
+        assert!(rejection("app.m", KEY, &[("alfa", &[])]).contains("no shards"));
+        assert!(rejection("app.m", KEY, &[("alfa", &[""])]).contains("name of a shard is empty"));
     }
 
     #[test]
-    fn a_shard_key_names_the_datacenter_and_something_else() {
-        assert!(refused("app.m", &[], ONE).contains("has no fields"));
-        assert!(refused("app.m", &["datacenter"], ONE).contains("many different values"));
-        assert!(refused("app.m", &["datacenter", ""], ONE).contains("no name of a field"));
-        assert!(refused("app.m", &["datacenter", "$a"], ONE).contains("no name of a field"));
-        assert!(refused("app.m", &["datacenter", "a", "a"], ONE).contains("a is in it twice"));
-        assert!(refused("app.m", &["dc", "dc.of"], ONE).contains("in each other's way"));
-        assert!(refused("app.m", &["dc.of", "a", "dc"], ONE).contains("in each other's way"));
+    fn shard_key_needs_the_datacenter_field_and_another_one() {
+        assert!(rejection("app.m", &[], ONE).contains("has no fields"));
+        assert!(rejection("app.m", &["datacenter"], ONE).contains("many different values"));
+        assert!(rejection("app.m", &["datacenter", ""], ONE).contains("is not a field name"));
+        assert!(rejection("app.m", &["datacenter", "$a"], ONE).contains("is not a field name"));
+        assert!(rejection("app.m", &["datacenter", "a", "a"], ONE).contains("a is listed twice"));
+        assert!(rejection("app.m", &["dc", "dc.of"], ONE).contains("overlap"));
+        assert!(rejection("app.m", &["dc.of", "a", "dc"], ONE).contains("overlap"));
     }
 
     #[test]
     fn a_shard_is_in_one_datacenter() {
         let two: &[(&str, &[&str])] = &[("alfa", &["s0"]), ("bravo", &["s1", "s0"])];
-        assert!(refused("app.m", KEY, two).contains("s0 is in two datacenters, alfa and bravo"));
-        assert!(refused("app.m", KEY, &[("alfa", &["s0", "s0"])]).contains("s0 is in it twice"));
+        assert!(rejection("app.m", KEY, two).contains("s0 is in two datacenters, alfa and bravo"));
+        assert!(rejection("app.m", KEY, &[("alfa", &["s0", "s0"])]).contains("s0 is listed twice"));
         let two: &[(&str, &[&str])] = &[("alfa", &["s0"]), ("alfa", &["s1"])];
-        assert!(refused("app.m", KEY, two).contains("another one of this name"));
+        assert!(rejection("app.m", KEY, two).contains("two datacenters of this name"));
     }
 }

@@ -1,4 +1,4 @@
-//! Members of the shards' replica sets: their datacenters, and where a primary can be.
+//! Members of the shards' replica sets: their datacenters, votes and priorities.
 //!
 //! A member is in the datacenter that one of its tags names, such as `tags: { datacenter: "alfa" }`.
 
@@ -46,7 +46,7 @@ impl ShardMember {
     }
 }
 
-/// Members of one shard, compared with the datacenter of the layout.
+/// Members of one shard, compared with its datacenter in the layout.
 struct Placement<'a> {
     shard: &'a str,
     datacenter: &'a str,
@@ -57,8 +57,9 @@ struct Placement<'a> {
     untagged: Vec<&'a str>,
     /// Members of another datacenter that can become primary, with that datacenter.
     electable_elsewhere: Vec<(&'a ShardMember, &'a str)>,
-    /// Highest priority in the datacenter, and of all.
+    /// Highest priority in the datacenter.
     highest_here: f64,
+    /// Highest priority of all members.
     highest: f64,
 }
 
@@ -116,7 +117,7 @@ impl<'a> Placement<'a> {
             warnings.push(format!(
                 "{here} of {voting} voting members of {shard} {verb} in {datacenter}: writes for \
                  {datacenter} with w: \"majority\" wait for another datacenter, and have no primary while \
-                 that is down. Move members, or put {shard} into the datacenter of the most"
+                 that is down. Move members, or assign {shard} to the datacenter of most members"
             ));
         }
         for (member, elsewhere) in &self.electable_elsewhere {
@@ -158,8 +159,8 @@ impl Cluster {
                         let placement = Placement::of(layout, shard, &datacenter.name, members);
                         warnings.extend(placement.warnings());
                     }
-                    Some(ShardMembers::NotRead(why)) => warnings.push(format!(
-                        "the members of {shard} were not read: {why}. Check with rs.conf() that most of \
+                    Some(ShardMembers::NotRead(reason)) => warnings.push(format!(
+                        "the members of {shard} were not read: {reason}. Check with rs.conf() that most of \
                          its voting members are in {}, and that the others have priority 0",
                         datacenter.name
                     )),

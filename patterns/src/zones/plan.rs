@@ -12,7 +12,7 @@ use super::{
     cluster::{Cluster, CollectionKind, ZoneRange, starts_with},
     contradiction::{Contradiction, Contradictions},
     layout::{Datacenter, Layout},
-    shell::InShell,
+    shell::ShellDocument,
     step::Step,
 };
 
@@ -57,7 +57,7 @@ impl Plan {
     }
 }
 
-/// Plans the steps after which the documents of each datacenter live on its shards.
+/// Plans the steps that store the documents of each datacenter on its shards.
 ///
 /// Zones and ranges come before the collection is sharded: then the chunks of an empty collection are created
 /// in the right place, and nothing has to be moved. Steps that are done already are left out.
@@ -80,8 +80,8 @@ pub fn plan(layout: &Layout, cluster: &Cluster) -> Result<Plan, Contradictions> 
     for (datacenter, shard) in placements(layout) {
         let known = cluster.shard(shard);
         if !known.is_some_and(|it| it.zones.contains(&datacenter.name)) {
-            let why = cluster.reason(layout, shard, &datacenter.name);
-            steps.push(Step::add_shard_to_zone(shard, &datacenter.name, why));
+            let reason = cluster.reason(layout, shard, &datacenter.name);
+            steps.push(Step::add_shard_to_zone(shard, &datacenter.name, reason));
         }
     }
     for datacenter in layout.datacenters() {
@@ -134,7 +134,7 @@ fn of_shards(layout: &Layout, cluster: &Cluster) -> Vec<Contradiction> {
         for zone in &shard.zones {
             let datacenter = layout.datacenters().iter().find(|it| it.name == *zone);
             if datacenter.is_some_and(|it| !it.shards.contains(&shard.name)) {
-                found.push(Contradiction::ShardOfNoDatacenter {
+                found.push(Contradiction::UnlistedShardInZone {
                     shard: shard.name.clone(),
                     zone: zone.clone(),
                 });
@@ -170,12 +170,12 @@ fn of_collection(layout: &Layout, cluster: &Cluster) -> Vec<Contradiction> {
 }
 
 fn of_ranges(layout: &Layout, cluster: &Cluster) -> Vec<Contradiction> {
-    // Another shard key is a contradiction already; all ranges have its fields.
+    // Another shard key is already a contradiction; all ranges have its fields.
     let found = &cluster.collection.shard_key;
     if found.as_ref().is_some_and(|key| !key.keys().eq(layout.shard_key())) {
         return Vec::new();
     }
-    let judged = |range: &ZoneRange| {
+    let contradiction = |range: &ZoneRange| {
         if ![&range.min, &range.max].iter().all(|it| bounds::has_fields_of_key(layout, it)) {
             let (range, wanted) = (range.clone(), layout.key_pattern());
             return Some(Contradiction::RangeOfOtherKey { range, wanted });
@@ -186,36 +186,36 @@ fn of_ranges(layout: &Layout, cluster: &Cluster) -> Vec<Contradiction> {
         })?;
         Some(Contradiction::OtherRange { range: range.clone(), datacenter: datacenter.clone() })
     };
-    cluster.ranges_of(layout).filter_map(judged).collect()
+    cluster.ranges_of(layout).filter_map(contradiction).collect()
 }
 
 fn notes(layout: &Layout, cluster: &Cluster, steps: &[Step]) -> Vec<String> {
     let mut notes = Vec::new();
     let found = &cluster.collection;
-    let astray = cluster.misplaced(layout).count();
+    let misplaced = cluster.misplaced(layout).count();
     let whole = found.shard_key.is_none() && found.has_documents;
     if whole {
         notes.push(
-            "the collection has documents: they all begin on one shard, and the balancer moves them to \
-             their zones, which takes time and costs the cluster; until then they are where they were"
+            "the collection has documents: when it is sharded, all of them are on one shard, and the balancer \
+             moves them to their zones; this takes time and loads the cluster"
                 .to_owned(),
         );
-    } else if astray > 0 {
+    } else if misplaced > 0 {
         notes.push(format!(
-            "the collection is sharded already: the balancer splits and moves {astray} of its {} chunks \
-             to their zones, which takes time and costs the cluster; until then they are where they were",
+            "the collection is sharded already: the balancer splits and moves {misplaced} of its {} chunks \
+             to their zones; this takes time and loads the cluster",
             cluster.chunks.len()
         ));
     }
-    if whole || astray > 0 {
-        notes.extend(hindrances(cluster));
+    if whole || misplaced > 0 {
+        notes.extend(blockers(cluster));
     }
     for range in cluster.ranges_of(layout) {
         if !layout.datacenters().iter().any(|it| it.name == range.zone) {
             notes.push(format!(
-                "{} up to {} is assigned to zone {}, which is not in the layout; it is left as it is",
-                InShell(&range.min),
-                InShell(&range.max),
+                "{} up to {} is assigned to zone {}, which is not in the layout; it is not changed",
+                ShellDocument(&range.min),
+                ShellDocument(&range.max),
                 range.zone
             ));
         }
@@ -223,22 +223,21 @@ fn notes(layout: &Layout, cluster: &Cluster, steps: &[Step]) -> Vec<String> {
     if !steps.is_empty() {
         let field = layout.datacenter_field();
         notes.push(format!(
-            "documents whose {field} is none of the layout's datacenters, or missing, may live on any shard"
+            "documents whose {field} is missing, or not a datacenter of the layout, may be on any shard"
         ));
     }
     notes
 }
 
 /// Returns reasons why the balancer would not move misplaced chunks.
-pub(super) fn hindrances(cluster: &Cluster) -> Vec<String> {
+pub(super) fn blockers(cluster: &Cluster) -> Vec<String> {
     let mut reasons = Vec::new();
     if !cluster.balancer.on {
-        reasons.push("the balancer is off, and nothing moves until it is on: sh.startBalancer()");
+        reasons.push("the balancer is off: start it with sh.startBalancer()");
     }
     if cluster.collection.balancing_disabled {
         reasons.push(
-            "the balancer is told to leave the collection alone, and nothing moves until that changes: \
-             sh.enableBalancing(collection)",
+            "balancing is disabled for the collection: enable it with sh.enableBalancing(collection)",
         );
     }
     reasons.into_iter().map(str::to_owned).collect()
@@ -258,7 +257,7 @@ pub fn removal(layout: &Layout, cluster: &Cluster) -> Plan {
                 steps.push(Step::remove_range(layout, zone));
             }
             Some(zone) => notes.push(format!(
-                "the range of {} is assigned to zone {zone}, not by this layout; it is left as it is",
+                "the range of {} is assigned to zone {zone}, not by this layout; it is not changed",
                 datacenter.name
             )),
             None => {}
@@ -275,8 +274,8 @@ pub fn removal(layout: &Layout, cluster: &Cluster) -> Plan {
             }
             (Some(range), false) => notes.push(format!(
                 "the shards of zone {zone} stay in it: {} up to {} of {} is assigned to it",
-                InShell(&range.min),
-                InShell(&range.max),
+                ShellDocument(&range.min),
+                ShellDocument(&range.max),
                 range.collection
             )),
             (Some(_), true) => {}
@@ -308,13 +307,15 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             match self.purpose {
-                Purpose::SetUp => writeln!(f, "Nothing to do: all is as the layout says.")?,
-                Purpose::Removal => writeln!(f, "Nothing to do: nothing of the layout is there.")?,
+                Purpose::SetUp => writeln!(f, "Nothing to do: the layout is applied.")?,
+                Purpose::Removal => {
+                    writeln!(f, "Nothing to do: no zone and no range of the layout exists.")?;
+                }
             }
         }
         for (place, step) in self.steps.iter().enumerate() {
             writeln!(f, "{}. {step}", place + 1)?;
-            writeln!(f, "   // {}", step.why())?;
+            writeln!(f, "   // {}", step.reason())?;
             writeln!(f, "   {}", step.in_shell())?;
         }
         for (place, note) in self.notes.iter().enumerate() {

@@ -25,7 +25,7 @@ const CHUNKS_BY_UUID: i32 = 13;
 const SHARDING_ALWAYS_ENABLED: i32 = 17;
 
 impl Cluster {
-    /// Reads a cluster, as far as a layout concerns it.
+    /// Reads the parts of a cluster that a layout concerns.
     ///
     /// The client must be connected to a mongos, with a user who may read the `config` database. The
     /// [`members`](Self::members) are read from the shards with the same credential; those that are not
@@ -33,7 +33,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// [`ZonesError::NotARouter`] if the server is not a mongos, [`ZonesError::Failed`] if a command failed.
+    /// [`ZonesError::NotMongos`] if the server is not a mongos, [`ZonesError::Failed`] if a command failed.
     pub async fn read(client: &Client, layout: &Layout) -> std::result::Result<Self, ZonesError> {
         let mut cluster = Self::read_config(client, layout).await?;
         cluster.read_members(client).await;
@@ -47,7 +47,7 @@ impl Cluster {
     ) -> std::result::Result<Self, ZonesError> {
         let hello = hello(client).await?;
         if !hello.get_str("msg").is_ok_and(|it| it == "isdbgrid") {
-            return Err(ZonesError::NotARouter { found: described(&hello) });
+            return Err(ZonesError::NotMongos { found: described(&hello) });
         }
         let wire_version = hello.get_i32("maxWireVersion").unwrap_or_default();
         let config = Config(majority(client, "config"));
@@ -88,7 +88,7 @@ fn majority(client: &Client, name: &str) -> Database {
 fn described(hello: &Document) -> String {
     match hello.get_str("setName") {
         Ok(set) => format!("a member of the replica set {set}"),
-        Err(_) => "a server of its own".to_owned(),
+        Err(_) => "a standalone server".to_owned(),
     }
 }
 

@@ -5,9 +5,9 @@ use std::fmt;
 use bson::{Bson, Document};
 
 /// A document in the syntax of mongosh.
-pub(super) struct InShell<'a>(pub(super) &'a Document);
+pub(super) struct ShellDocument<'a>(pub(super) &'a Document);
 
-impl fmt::Display for InShell<'_> {
+impl fmt::Display for ShellDocument<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("{}");
@@ -17,28 +17,28 @@ impl fmt::Display for InShell<'_> {
             if place > 0 {
                 f.write_str(", ")?;
             }
-            write!(f, "{}: {}", Name(name), Value(value))?;
+            write!(f, "{}: {}", ShellName(name), ShellValue(value))?;
         }
         f.write_str(" }")
     }
 }
 
 /// Name of a field, quoted where JavaScript requires it.
-struct Name<'a>(&'a str);
+struct ShellName<'a>(&'a str);
 
-impl fmt::Display for Name<'_> {
+impl fmt::Display for ShellName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let starts = |it: char| it.is_ascii_alphabetic() || it == '_' || it == '$';
         let plain = self.0.starts_with(starts)
             && self.0.chars().all(|it| starts(it) || it.is_ascii_digit());
-        if plain { f.write_str(self.0) } else { write!(f, "{}", Text(self.0)) }
+        if plain { f.write_str(self.0) } else { write!(f, "{}", ShellString(self.0)) }
     }
 }
 
 /// A quoted string. JavaScript and JSON escape the same characters.
-pub(super) struct Text<'a>(pub(super) &'a str);
+pub(super) struct ShellString<'a>(pub(super) &'a str);
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for ShellString<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("\"")?;
         for character in self.0.chars() {
@@ -54,20 +54,20 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-struct Value<'a>(&'a Bson);
+struct ShellValue<'a>(&'a Bson);
 
-impl fmt::Display for Value<'_> {
+impl fmt::Display for ShellValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Bson::MinKey => f.write_str("MinKey()"),
             Bson::MaxKey => f.write_str("MaxKey()"),
-            Bson::String(text) => write!(f, "{}", Text(text)),
-            Bson::Document(document) => write!(f, "{}", InShell(document)),
+            Bson::String(text) => write!(f, "{}", ShellString(text)),
+            Bson::Document(document) => write!(f, "{}", ShellDocument(document)),
             Bson::Array(values) => {
                 f.write_str("[")?;
                 for (place, value) in values.iter().enumerate() {
                     let before = if place > 0 { ", " } else { "" };
-                    write!(f, "{before}{}", Value(value))?;
+                    write!(f, "{before}{}", ShellValue(value))?;
                 }
                 f.write_str("]")
             }
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_can_be_typed() {
+    fn documents_are_formatted_as_in_mongosh() {
         let document = doc! {
             "updateZoneKeyRange": "app.messages", "min": { "a.b": "x\"y", "_id": Bson::MinKey },
             "max": { "n": 5, "l": 6_i64 }, "zone": Bson::Null, "keys": [1, true, {}],
         };
         assert_eq!(
-            InShell(&document).to_string(),
+            ShellDocument(&document).to_string(),
             "{ updateZoneKeyRange: \"app.messages\", min: { \"a.b\": \"x\\\"y\", _id: MinKey() }, \
              max: { n: 5, l: Long(\"6\") }, zone: null, keys: [1, true, {}] }"
         );

@@ -48,7 +48,7 @@ pub struct Status {
     pub left: Result<Plan, Contradictions>,
     /// Differences between the layout and the members of its shards.
     pub warnings: Vec<String>,
-    hindrances: Vec<String>,
+    blockers: Vec<String>,
 }
 
 /// Shard with its zones and chunks.
@@ -127,18 +127,16 @@ impl Status {
             && !self.verdict.is_zone_violation()
     }
 
-    /// Returns the reason why waiting until it [is compliant](Self::is_compliant) would be in vain, if any.
-    pub fn hindrance(&self) -> Option<String> {
+    /// Returns the reason why it will not become [compliant](Self::is_compliant), if there is one.
+    pub fn blocker(&self) -> Option<String> {
         if self.is_compliant() {
             return None;
         }
         match &self.left {
             Err(contradictions) => Some(contradictions.to_string()),
-            Ok(plan) if !plan.is_empty() => {
-                Some("the layout is not applied, or not all of it".to_owned())
-            }
-            Ok(_) if self.hindrances.is_empty() => None,
-            Ok(_) => Some(self.hindrances.join("; ")),
+            Ok(plan) if !plan.is_empty() => Some("the layout is not fully applied".to_owned()),
+            Ok(_) if self.blockers.is_empty() => None,
+            Ok(_) => Some(self.blockers.join("; ")),
         }
     }
 
@@ -176,7 +174,7 @@ impl Status {
             verdict,
             left: plan::plan(layout, cluster),
             warnings: cluster.member_warnings(layout),
-            hindrances: plan::hindrances(cluster),
+            blockers: plan::blockers(cluster),
         }
     }
 }
@@ -222,12 +220,12 @@ async fn verdict(client: &Client, collection: &str) -> DriverResult<BalancerVerd
 /// Waits until the documents of each datacenter are on its shards, and returns the status. `seen` receives each
 /// status on the way.
 ///
-/// It takes as long as the balancer does; add a time limit if needed.
+/// It waits for the balancer without a time limit.
 ///
 /// # Errors
 ///
-/// [`ZonesError::InVain`] if waiting is in vain: the layout is not applied, or the balancer is off. Otherwise
-/// those of [`status`], after several errors in a row.
+/// [`ZonesError::CannotComply`] if the layout is not applied, or the balancer is off. Otherwise those of [`status`],
+/// after several errors in a row.
 ///
 /// # Cancellation
 ///
@@ -255,8 +253,8 @@ pub async fn until_compliant(
                 if status.is_compliant() {
                     return Ok(status);
                 }
-                if let Some(why) = status.hindrance() {
-                    return Err(ZonesError::InVain { why });
+                if let Some(reason) = status.blocker() {
+                    return Err(ZonesError::CannotComply { reason });
                 }
             }
             Err(ZonesError::Failed(error))

@@ -5,7 +5,7 @@ use std::fmt;
 use bson::{Bson, Document, doc};
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-use super::{layout::Layout, shell::InShell};
+use super::{layout::Layout, shell::ShellDocument};
 
 /// Step of a [`Plan`](super::Plan): a command and its reason.
 ///
@@ -15,7 +15,7 @@ pub struct Step {
     kind: StepKind,
     database: String,
     command: Document,
-    why: String,
+    reason: String,
 }
 
 /// Effect of a step.
@@ -79,21 +79,22 @@ pub enum StepKind {
 }
 
 impl Step {
-    fn admin(kind: StepKind, command: Document, why: String) -> Self {
-        Self { kind, database: "admin".to_owned(), command, why }
+    fn admin(kind: StepKind, command: Document, reason: String) -> Self {
+        Self { kind, database: "admin".to_owned(), command, reason }
     }
 
     pub(super) fn enable_sharding(layout: &Layout) -> Self {
         let database = layout.collection().db.clone();
         let command = doc! { "enableSharding": &database };
-        let why = "before MongoDB 6.0, this comes before any collection is sharded".to_owned();
-        Self::admin(StepKind::EnableSharding { database }, command, why)
+        let reason =
+            "MongoDB before 6.0 requires this before a collection can be sharded".to_owned();
+        Self::admin(StepKind::EnableSharding { database }, command, reason)
     }
 
-    pub(super) fn add_shard_to_zone(shard: &str, zone: &str, why: String) -> Self {
+    pub(super) fn add_shard_to_zone(shard: &str, zone: &str, reason: String) -> Self {
         let kind = StepKind::AddShardToZone { shard: shard.to_owned(), zone: zone.to_owned() };
         let command = doc! { "addShardToZone": shard, "zone": zone };
-        Self::admin(kind, command, why)
+        Self::admin(kind, command, reason)
     }
 
     pub(super) fn add_range(layout: &Layout, zone: &str) -> Self {
@@ -101,7 +102,7 @@ impl Step {
         let command = range_command(layout, &min, &max, zone.into());
         let kind = StepKind::AddRange { zone: zone.to_owned(), min, max };
         let field = layout.datacenter_field();
-        Self::admin(kind, command, format!("documents whose {field} is {zone} live there"))
+        Self::admin(kind, command, format!("documents whose {field} is {zone} are stored there"))
     }
 
     pub(super) fn create_index(layout: &Layout, collated: bool) -> Self {
@@ -117,9 +118,9 @@ impl Step {
             "indexes": [index],
             "writeConcern": { "w": "majority" },
         };
-        let why = "a collection that has documents is only sharded if there is one".to_owned();
+        let reason = "a collection with documents can be sharded only with this index".to_owned();
         let database = layout.collection().db.clone();
-        Self { kind: StepKind::CreateIndex { keys }, database, command, why }
+        Self { kind: StepKind::CreateIndex { keys }, database, command, reason }
     }
 
     pub(super) fn shard_collection(layout: &Layout, collated: bool, has_documents: bool) -> Self {
@@ -128,19 +129,19 @@ impl Step {
         if collated {
             command.insert("collation", doc! { "locale": "simple" });
         }
-        let why = if has_documents {
+        let reason = if has_documents {
             "from now on, the balancer moves its documents to their zones"
         } else {
-            "it is empty, and the zones are there: its chunks begin where they belong"
+            "the collection is empty and its zones exist: its chunks are created on the right shards"
         };
-        Self::admin(StepKind::ShardCollection { key }, command, why.to_owned())
+        Self::admin(StepKind::ShardCollection { key }, command, reason.to_owned())
     }
 
     pub(super) fn remove_range(layout: &Layout, zone: &str) -> Self {
         let (min, max) = (layout.min(zone), layout.max(zone));
         let command = range_command(layout, &min, &max, Bson::Null);
         let kind = StepKind::RemoveRange { zone: zone.to_owned(), min, max };
-        Self::admin(kind, command, format!("documents of {zone} may live on any shard then"))
+        Self::admin(kind, command, format!("documents of {zone} may then be on any shard"))
     }
 
     pub(super) fn remove_shard_from_zone(shard: &str, zone: &str) -> Self {
@@ -155,8 +156,8 @@ impl Step {
     }
 
     /// Returns the reason.
-    pub fn why(&self) -> &str {
-        &self.why
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 
     /// Returns the command.
@@ -184,11 +185,14 @@ impl Step {
     /// );
     /// ```
     pub fn in_shell(&self) -> String {
-        let command = InShell(&self.command);
+        let command = ShellDocument(&self.command);
         if self.database == "admin" {
             return format!("db.adminCommand({command})");
         }
-        format!("db.getSiblingDB({}).runCommand({command})", super::shell::Text(&self.database))
+        format!(
+            "db.getSiblingDB({}).runCommand({command})",
+            super::shell::ShellString(&self.database)
+        )
     }
 }
 
@@ -198,24 +202,34 @@ fn range_command(layout: &Layout, min: &Document, max: &Document, zone: Bson) ->
     }
 }
 
-/// Writes the effect in a few words.
+/// Writes the effect as a phrase.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             StepKind::EnableSharding { database } => write!(f, "enable sharding for {database}"),
             StepKind::AddShardToZone { shard, zone } => write!(f, "add {shard} to zone {zone}"),
             StepKind::AddRange { zone, min, max } => {
-                write!(f, "assign {} up to {} to zone {zone}", InShell(min), InShell(max))
+                write!(
+                    f,
+                    "assign {} up to {} to zone {zone}",
+                    ShellDocument(min),
+                    ShellDocument(max)
+                )
             }
-            StepKind::CreateIndex { keys } => write!(f, "create the index {}", InShell(keys)),
+            StepKind::CreateIndex { keys } => write!(f, "create the index {}", ShellDocument(keys)),
             StepKind::ShardCollection { key } => {
-                write!(f, "shard the collection by {}", InShell(key))
+                write!(f, "shard the collection by {}", ShellDocument(key))
             }
             StepKind::RemoveRange { zone, min, max } => {
-                write!(f, "take {} up to {} out of zone {zone}", InShell(min), InShell(max))
+                write!(
+                    f,
+                    "remove {} up to {} from zone {zone}",
+                    ShellDocument(min),
+                    ShellDocument(max)
+                )
             }
             StepKind::RemoveShardFromZone { shard, zone } => {
-                write!(f, "take {shard} out of zone {zone}")
+                write!(f, "remove {shard} from zone {zone}")
             }
         }
     }
@@ -224,8 +238,8 @@ impl fmt::Display for Step {
 impl Serialize for Step {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut step = serializer.serialize_struct("Step", 5)?;
-        step.serialize_field("what", &self.to_string())?;
-        step.serialize_field("why", &self.why)?;
+        step.serialize_field("description", &self.to_string())?;
+        step.serialize_field("reason", &self.reason)?;
         step.serialize_field("database", &self.database)?;
         step.serialize_field("command", &self.command)?;
         step.serialize_field("shell", &self.in_shell())?;

@@ -133,7 +133,7 @@ async fn a_step_whose_reply_is_lost_or_that_meets_another_is_tried_again() {
         let count = again.clone();
         let plan = planned(&client).await;
         let applied = plan.apply(&client).progress(move |progress| {
-            if let ApplyProgress::Again { step, .. } = progress {
+            if let ApplyProgress::Retried { step, .. } = progress {
                 assert!(step.command().contains_key(command));
                 *count.lock().unwrap() += 1;
             }
@@ -289,7 +289,7 @@ async fn without_a_router_there_are_no_zones() {
     let set = Deployment::replica_set(1).start();
     let client = Client::with_uri_str(set.uri()).await.unwrap();
     let error = Cluster::read(&client, &layout()).await.unwrap_err();
-    assert!(matches!(error, ZonesError::NotARouter { .. }));
+    assert!(matches!(error, ZonesError::NotMongos { .. }));
     let said = error.to_string();
     assert!(said.starts_with("a member of the replica set rs0 answers"), "{said}");
     assert!(said.contains("mongos"), "{said}");
@@ -307,13 +307,13 @@ async fn what_contradicts_the_cluster_is_told_and_changes_nothing() {
     let contradictions = zones::plan(&layout(), &cluster).unwrap_err();
     let kinds: Vec<_> = contradictions.iter().collect();
     assert!(
-        matches!(kinds[0], Contradiction::ShardOfNoDatacenter { shard, .. } if shard == "shard0001")
+        matches!(kinds[0], Contradiction::UnlistedShardInZone { shard, .. } if shard == "shard0001")
     );
     assert!(matches!(kinds[1], Contradiction::OtherShardKey { .. }), "{contradictions}");
     assert_eq!(kinds.len(), 2, "{contradictions}");
     assert_eq!(deployment.chunks(MESSAGES), before);
     let status = zones::status(&client, &layout()).await.unwrap();
-    assert!(!status.is_compliant() && status.hindrance().is_some());
+    assert!(!status.is_compliant() && status.blocker().is_some());
 }
 
 #[tokio::test]
@@ -355,8 +355,8 @@ async fn members_of_the_shards_are_compared_with_the_layout() {
     let (_deployment, client) =
         tagged_cluster(["alfa", "alfa", "bravo"], ["bravo", "bravo", "alfa"]).await;
     let plan = planned(&client).await;
-    assert_eq!(plan.steps()[0].why(), "2 of 3 voting members of shard0000 are in alfa");
-    assert_eq!(plan.steps()[1].why(), "2 of 3 voting members of shard0001 are in bravo");
+    assert_eq!(plan.steps()[0].reason(), "2 of 3 voting members of shard0000 are in alfa");
+    assert_eq!(plan.steps()[1].reason(), "2 of 3 voting members of shard0001 are in bravo");
     assert_eq!(plan.warnings(), [""; 0]);
     plan.apply(&client).await.unwrap();
     let status = zones::until_compliant(&client, &layout(), |_| ()).await.unwrap();
@@ -365,8 +365,8 @@ async fn members_of_the_shards_are_compared_with_the_layout() {
     let (deployment, client) =
         tagged_cluster(["alfa", "bravo", "bravo"], ["bravo", "bravo", "alfa"]).await;
     let plan = planned(&client).await;
-    assert_eq!(plan.steps()[0].why(), "the layout has shard0000 in alfa");
-    assert_eq!(plan.steps()[1].why(), "2 of 3 voting members of shard0001 are in bravo");
+    assert_eq!(plan.steps()[0].reason(), "the layout has shard0000 in alfa");
+    assert_eq!(plan.steps()[1].reason(), "2 of 3 voting members of shard0001 are in bravo");
     let electable = deployment.shard("shard0000").members()[1].address();
     let expected = [
         "1 of 3 voting members of shard0000 is in alfa: ".to_owned(),
@@ -396,7 +396,7 @@ async fn members_that_cannot_be_read_are_not_claimed_to_be_anywhere() {
     let reread = Cluster::read(&client, &layout()).await.unwrap();
     assert_eq!(reread.members["shard0000"], cluster.members["shard0000"]);
     let plan = zones::plan(&layout(), &reread).unwrap();
-    assert_eq!(plan.steps()[1].why(), "the layout has shard0001 in bravo");
+    assert_eq!(plan.steps()[1].reason(), "the layout has shard0001 in bravo");
     let [warning] = plan.warnings() else { panic!("{:?}", plan.warnings()) };
     assert!(warning.starts_with("the members of shard0001 were not read: "), "{warning}");
 }

@@ -1,7 +1,7 @@
-//! What is kept of a run: each operation with what the application was told, each fault, and what the database
-//! holds in the end. All else, the verdict, the figures and the report, is made of this.
+//! History of a run: operations with their results, faults, and the writes found in the database at the end. The
+//! verdict, the figures and the report are computed from it.
 //!
-//! Times are since the load began.
+//! Times are relative to the beginning of the load.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,28 +9,28 @@ use steadfast::error::Outcome;
 
 use super::plan::{Fault, Plan};
 
-/// All of it.
+/// History of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Account {
     pub(super) plan: Plan,
-    /// What the servers are: `mongod 6.0.5`.
+    /// Description of the servers: `mongod 6.0.5`.
     pub(super) server: String,
-    /// How long the load lasted; less than planned if it was cut short.
+    /// Duration of the load, which is shorter than planned after an interruption.
     pub(super) lasted: Duration,
-    /// Whether it was told to end early.
+    /// `true` if the user ended the load early.
     pub(super) interrupted: bool,
-    /// By the time that they ended.
+    /// Operations, ordered by their end.
     pub(super) records: Vec<Record>,
-    /// By the time that they began.
+    /// Faults, ordered by their beginning.
     pub(super) incidents: Vec<Incident>,
-    /// How often each mark is found to be applied, in the end.
+    /// Number of times that each mark is in the database at the end.
     pub(super) census: BTreeMap<u64, u64>,
 }
 
-/// A write that no other is like.
+/// Kind of write.
 ///
-/// Every write has marks, numbers that no other has and that are seen in the database once for each time that
-/// it was applied. A sum alone would let a lost write cancel out a doubled one.
+/// Every write has marks: unique numbers that the database contains once for each time that the write was
+/// applied. With a sum, a lost write and a duplicated one would cancel out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Increment,
@@ -43,12 +43,12 @@ pub(super) enum Kind {
     FindOneAndReplace,
     FindOneAndDelete,
     BulkWrite,
-    /// An update, an insert and a delete, which are applied together or not at all.
+    /// An update, an insert and a delete in one transaction.
     Transaction,
 }
 
 impl Kind {
-    /// So many marks each operation has to itself.
+    /// Number of marks that are reserved for each operation.
     pub(super) const MARKS: u64 = 3;
 
     pub(super) fn name(self) -> &'static str {
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// The marks of an operation of this kind.
+    /// Returns the marks of an operation of this kind.
     pub(super) fn marks(self, operation: u64) -> impl Iterator<Item = u64> {
         let count = match self {
             Self::InsertMany | Self::BulkWrite | Self::Transaction => Self::MARKS,
@@ -83,48 +83,47 @@ impl Kind {
         (0..count).map(move |nth| operation * Self::MARKS + nth)
     }
 
-    /// True if its marks are applied together or not at all.
+    /// Returns `true` if the marks are applied together or not at all.
     pub(super) fn is_atomic(self) -> bool {
         self == Self::Transaction
     }
 }
 
-/// An operation that ended.
+/// A completed operation.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    /// Its number, from 0.
+    /// Number of the operation, from 0.
     pub(super) operation: u64,
     pub(super) kind: Kind,
     pub(super) began: Duration,
     pub(super) took: Duration,
-    /// What the application was told.
     pub(super) answer: Answer,
-    /// How often it was tried, by the driver and by the application's strategy: the commands that were sent and
-    /// failed, and one more if it came to a good end. What takes several commands, as a bulk write does, is tried
-    /// once if all goes well.
+    /// Number of attempts by the driver and by the application's strategy: commands that were sent and failed,
+    /// plus one if the operation succeeded. A successful operation of several commands, such as a bulk write, has
+    /// one attempt.
     pub(super) attempts: u32,
-    /// Why attempts failed, in their order, those included that another one made good.
+    /// Failed attempts in order of time, including those that were retried successfully.
     pub(super) failures: Vec<Failure>,
 }
 
-/// What the application was told of a write.
+/// Result of a write, as the application received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Acknowledged,
-    /// It was, with a result that cannot be: none matched, a document that was changed already.
+    /// Acknowledged with an impossible result, such as no matched document.
     Wrong(String),
     Failed(Outcome),
-    /// Nothing: the caller dropped the future of the call before its end.
+    /// The caller dropped the future before it completed.
     Dropped,
 }
 
-/// The three things that an application can be told of a write.
+/// Class of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Acknowledged,
-    /// It failed, and has certainly written nothing.
+    /// The operation failed and was certainly not applied.
     NotApplied,
-    /// It failed or was dropped, and may have written.
+    /// The operation failed or was dropped, and may have been applied.
     InDoubt,
 }
 
@@ -138,29 +137,28 @@ impl Answer {
     }
 }
 
-/// Why an attempt failed.
+/// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Failure {
-    /// When.
     pub(super) at: Duration,
-    /// Its kind, in words that are the same for all of the kind: `connection reset`, `NotWritablePrimary (10107)`.
+    /// Kind of the error, without addresses and times: `connection reset`, `NotWritablePrimary (10107)`.
     pub(super) what: String,
 }
 
-/// A fault that happened.
+/// An injected fault.
 #[derive(Clone, Debug)]
 pub(super) struct Incident {
     pub(super) fault: Fault,
-    /// In words: `the primary, 127.0.0.1:40123, is killed`.
+    /// Description: `the primary, 127.0.0.1:40123, is killed`.
     pub(super) what: String,
     pub(super) began: Duration,
-    /// When it was over; as it began for what takes no time.
+    /// Equal to `began` for a fault without duration.
     pub(super) ended: Duration,
-    /// Whether the set then needs another primary.
+    /// `true` if the fault makes an election necessary.
     pub(super) is_failover: bool,
-    /// Requests that it has met, where that is known (cuts, rejections), or calls that were dropped.
+    /// Affected requests, if they are counted (cuts, rejections), or dropped calls.
     pub(super) hits: u64,
-    /// How many of them the server had executed when the reply was lost: what an application that sends it again
-    /// would do twice.
+    /// Hits after which the server executed the command and the reply was lost. A retry that the server does not
+    /// recognise would apply such a write twice.
     pub(super) lost_replies: u64,
 }

@@ -1,16 +1,16 @@
-//! The command that does the same as a run: its seed, and what is not as usual.
+//! Command that repeats a run: its seed and all options that differ from their defaults.
 
 use crate::strategy::Strategy;
 use steadfast_report::duration;
 
 use super::plan::{DATABASE, Fault, Load, Plan, RATE, Servers, TASKS, TIMEOUT};
 
-/// The command. A connection string is not shown: there may be a password in it.
+/// Returns the command. It has a placeholder for the connection string, which may contain a password.
 pub(super) fn again(plan: &Plan) -> String {
-    let mut said = "steadfast chaos".to_owned();
+    let mut command = "steadfast chaos".to_owned();
     let mut add = |option: &str| {
-        said.push(' ');
-        said.push_str(option);
+        command.push(' ');
+        command.push_str(option);
     };
     match &plan.servers {
         Servers::Embedded => {}
@@ -47,14 +47,14 @@ pub(super) fn again(plan: &Plan) -> String {
     if plan.keep {
         add("--keep");
     }
-    said
+    command
 }
 
 pub(super) fn load_names(plan: &Plan) -> Vec<&'static str> {
     plan.workload.iter().copied().map(Load::name).collect()
 }
 
-/// As a shell takes it for one word.
+/// Quotes a word for a shell, if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if word.chars().all(is_plain) {
@@ -71,7 +71,7 @@ mod tests {
     use crate::{plan::Uri, sample::Sample};
 
     #[test]
-    fn it_says_what_is_not_as_usual() {
+    fn command_has_the_options_that_differ_from_their_defaults() {
         let mut plan = Sample::clean().plan;
         plan.servers = Servers::Foreign(Uri::new("mongodb://root:secret@localhost"));
         plan.faults = plan.servers.default_faults();
@@ -86,9 +86,9 @@ mod tests {
         plan.strategy = Strategy::DontRetry;
         plan.workload = vec![Load::Inserts, Load::FindAndModify];
         plan.faults = vec![Fault::Cuts, Fault::StepDown];
-        let said = "steadfast chaos --mongod --seed 1 --duration 5m --rate 50 --tasks 2 --timeout 1s500ms \
+        let command = "steadfast chaos --mongod --seed 1 --duration 5m --rate 50 --tasks 2 --timeout 1s500ms \
                     --strategy dont-retry --workload inserts,find-and-modify --faults cuts,step-down";
-        assert_eq!(again(&plan), said);
+        assert_eq!(again(&plan), command);
         plan.faults.clear();
         assert!(again(&plan).ends_with(" --faults none"));
     }

@@ -1,4 +1,4 @@
-//! Contradictions between the results of operations and the database, in words.
+//! Descriptions of contradictions between the results of operations and the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::{
     judge::Verdict,
 };
 
-/// Name of transactions that were applied in part.
+/// Sort of contradiction: a transaction that was applied in part.
 pub(super) const TORN: &str = "torn";
 
 /// A contradiction.

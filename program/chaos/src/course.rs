@@ -1,4 +1,4 @@
-//! The course of a run, from the first server to the last count, and every way for it to end before.
+//! Execution of a run: starts the servers, runs load and faults, counts the writes, cleans up. Handles interruptions.
 
 use std::{
     error::Error,
@@ -26,22 +26,21 @@ use super::{
     workload::Workload,
 };
 
-/// Between two reports to the observer.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Interval between two reports to the observer.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What servers may take to come back after the last fault, and to be counted.
-const AFTERWARDS: Duration = Duration::from_secs(180);
-/// What it may take to clean up.
-const CLEANING: Duration = Duration::from_secs(60);
+/// Time-out for recovery and count after the last fault.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(180);
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A run that came to its count.
+/// A completed run.
 pub(super) struct Course {
     pub(super) account: Account,
-    /// What could not be cleaned up.
+    /// Error of the clean-up.
     pub(super) left_behind: Option<String>,
 }
 
-/// Runs it. An error means that there is no count.
+/// Runs a plan. After an error, the writes were not counted.
 pub(super) async fn run(
     plan: Plan,
     observer: Arc<dyn Observer>,
@@ -58,26 +57,26 @@ pub(super) async fn run(
             Ok(Course { account: *account, left_behind })
         }
         Ended::Failed(error) => Err(match clean_up(stage, interrupt).await {
-            // It is likely to be for the same reason, which has been explained.
+            // The clean-up probably failed for the same reason, which `error` explains.
             Some(left) => format!("{error}\n  {}", left.lines().next().unwrap_or_default()).into(),
             None => error,
         }),
-        // Whoever has not got a database to remove leaves nothing, and the stage says what it leaves.
-        Ended::AtOnce => Err("interrupted again, and ended at once; nothing was counted".into()),
+        // If the database is left behind, dropping the deployment prints a warning.
+        Ended::AtOnce => Err("interrupted twice; the writes were not counted".into()),
     }
 }
 
-/// Ends the servers, or removes from somebody's what was written to them. Says what could not be done.
+/// Stops the servers, or drops the collections on an existing deployment. Returns a description of a failure.
 async fn clean_up(stage: Stage, interrupt: &mut impl AsyncFnMut()) -> Option<String> {
     let why = tokio::select! {
-        closed = timeout(CLEANING, stage.close()) => match closed {
+        closed = timeout(CLEAN_UP_TIMEOUT, stage.close()) => match closed {
             Ok(Ok(())) => return None,
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "it takes too long".to_owned(),
+            Err(_) => format!("not finished within {} s", CLEAN_UP_TIMEOUT.as_secs()),
         },
         () = interrupt() => "interrupted".to_owned(),
     };
-    Some(format!("it could not be cleaned up: {why}"))
+    Some(format!("the clean-up failed: {why}"))
 }
 
 enum Ended {
@@ -86,7 +85,7 @@ enum Ended {
     AtOnce,
 }
 
-/// The load and the count, while people look on and may have enough of it.
+/// Runs load and count, reports the progress, and handles interruptions.
 async fn work(
     plan: &Plan,
     stage: &Stage,
@@ -97,24 +96,24 @@ async fn work(
     observer.started(plan, stage.server());
     let control = Control::new();
     let live = Arc::new(Live::default());
-    let mut tick = interval(PAUSE);
-    let bound = sleep(bound(plan));
+    let mut tick = interval(PROGRESS_INTERVAL);
+    let timeout = sleep(run_timeout(plan));
     let counted = count(plan, stage, straight, &control, &live);
-    tokio::pin!(bound, counted);
+    tokio::pin!(timeout, counted);
     let ended = loop {
         tokio::select! {
             counted = &mut counted => break match counted {
                 Ok(account) => Ended::Counted(Box::new(account)),
-                Err(error) => Ended::Failed(with_what_was_done(error, &live)),
+                Err(error) => Ended::Failed(with_acknowledged_count(error, &live)),
             },
             _ = tick.tick() => observer.progress(control.phase(), &live),
             () = interrupt() => match control.interrupt() {
                 Interrupt::First(reaction) => observer.interrupted(reaction),
                 Interrupt::Again => break Ended::AtOnce,
             },
-            () = &mut bound => {
+            () = &mut timeout => {
                 let phase = control.phase().name();
-                break Ended::Failed(format!("out of time: {phase} takes far too long").into());
+                break Ended::Failed(format!("time-out of the run during {phase}").into());
             }
         }
     };
@@ -122,34 +121,35 @@ async fn work(
     ended
 }
 
-/// Without a count, it is all that is known.
-fn with_what_was_done(error: Box<dyn Error>, live: &Live) -> Box<dyn Error> {
+/// Adds the number of acknowledged operations to the error of a run without a count.
+fn with_acknowledged_count(error: Box<dyn Error>, live: &Live) -> Box<dyn Error> {
     match live.acknowledged.load(Relaxed) {
         0 => error,
         done => {
             let done = plural(done, "operation was", "operations were");
-            format!("{error}\n  until then, {done} acknowledged; nothing was counted").into()
+            format!("{error}\n  until then, {done} acknowledged; the writes were not counted")
+                .into()
         }
     }
 }
 
-/// When it has taken so long, something is wrong.
-fn bound(plan: &Plan) -> Duration {
-    let for_many = Duration::from_millis(plan.operations());
-    plan.lasting + plan.timeout + AFTERWARDS + for_many
+/// Time-out of a whole run.
+fn run_timeout(plan: &Plan) -> Duration {
+    let preparation_and_count = Duration::from_millis(plan.operations());
+    plan.lasting + plan.timeout + RECOVERY_TIMEOUT + preparation_and_count
 }
 
-/// What there is to tell between the work and those who look on.
+/// State that the run shares with the loop that reports progress and handles interruptions.
 struct Control {
     phase: watch::Sender<Phase>,
-    /// Whether the load and the faults are to end.
+    /// `true` ends the load and the faults.
     ending: watch::Sender<bool>,
     was_interrupted: AtomicBool,
     ends_early: AtomicBool,
 }
 
 enum Interrupt {
-    /// With what is done about it.
+    /// The first interruption, with a description of its effect.
     First(&'static str),
     Again,
 }
@@ -176,17 +176,17 @@ impl Control {
             Phase::Preparing | Phase::Load(_) => {
                 self.ends_early.store(true, Relaxed);
                 self.ending.send_replace(true);
-                "interrupted: the load ends, and what was done is counted; once more to end at once"
+                "interrupted: the load ends and its writes are counted; interrupt again to end at once"
             }
             Phase::Recovering | Phase::Counting => {
-                "the load is over, and what was done is being counted; once more to end at once"
+                "the load has ended and its writes are being counted; interrupt again to end at once"
             }
         };
         Interrupt::First(what)
     }
 }
 
-/// Prepares, writes, makes trouble, and counts.
+/// Prepares the documents, runs load and faults, and counts the writes.
 async fn count(
     plan: &Plan,
     stage: &Stage,
@@ -196,7 +196,7 @@ async fn count(
 ) -> Result<Account, Box<dyn Error>> {
     let workload = Workload::new(plan)?;
     workload.claim(straight).await?;
-    // Not before: whoever was refused has nothing to remove.
+    // After the claim: a run that was rejected must not drop the database.
     stage.mark_written();
     let mut interrupted = control.ending.subscribe();
     tokio::select! {
@@ -215,15 +215,15 @@ async fn count(
         control.ending.send_replace(true);
         (records, lasted)
     };
-    let trouble = async {
+    let faults = async {
         let incidents =
-            stage.trouble(plan, began, control.ending.subscribe(), Arc::clone(live)).await;
-        // If it ended with an error, the load goes on in vain.
+            stage.run_faults(plan, began, control.ending.subscribe(), Arc::clone(live)).await;
+        // After an error, the load ends, too.
         control.ending.send_replace(true);
         incidents
     };
-    // Neither is dropped when the other one fails: a member that is frozen is to be woken.
-    let ((records, lasted), incidents) = tokio::join!(load, trouble);
+    // Neither is dropped when the other one fails, because frozen members must be thawed.
+    let ((records, lasted), incidents) = tokio::join!(load, faults);
     let (incidents, records) = (incidents?, records?);
     control.phase.send_replace(Phase::Counting);
     let census = workload.census(straight).await?;

@@ -60,7 +60,7 @@ impl Operations {
     }
 }
 
-/// Number of operations by the result that the application got.
+/// Number of operations by the class of their result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answers {
     /// Succeeded, including those with a wrong result.
@@ -116,7 +116,7 @@ pub(super) struct Met {
     pub(super) what: String,
     /// Number of attempts.
     pub(super) attempts: u64,
-    /// Operations with at least one such attempt, by their final result.
+    /// Operations with at least one such attempt, by the class of their result.
     pub(super) answers: Answers,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Happened {
 }
 
 impl Figures {
-    /// Returns true if connections were to break, but no reply of an executed write was lost.
+    /// Returns `true` if the plan has cuts, but no reply of an executed write was lost.
     pub(super) fn proves_little(&self, account: &Account) -> bool {
         let cuts = self.faults.get(&Fault::Cuts).copied().unwrap_or_default();
         account.plan.has(Fault::Cuts) && cuts.lost_replies == 0

@@ -1,4 +1,4 @@
-//! What came out, for programs: one document. Its fields are told in docs/chaos.md, and stay.
+//! Results as a JSON document. Its fields are described in docs/chaos.md and are stable.
 
 use std::{path::Path, time::Duration};
 
@@ -14,10 +14,10 @@ use super::{
     plan::{Fault, Plan, Servers},
 };
 
-/// Of each sort; the counts are of all.
+/// Maximum number of contradictions of each sort. The counts include all of them.
 const CONTRADICTIONS: usize = 100;
 
-/// The document.
+/// Returns the document.
 pub(super) fn document(report: &Report, page: Option<&Path>) -> Value {
     let Report { account, verdict, figures, .. } = report;
     json!({
@@ -69,7 +69,7 @@ fn contradictions(account: &Account, verdict: &Verdict) -> Vec<Value> {
 
 fn plan(plan: &Plan) -> Value {
     json!({
-        // The connection string is left out: there may be a password in it.
+        // Without the connection string, which may contain a password.
         "servers": match &plan.servers {
             Servers::Embedded => "embedded",
             Servers::Mongod => "mongod",
@@ -100,20 +100,20 @@ fn operations(plan: &Plan, verdict: &Verdict, figures: &Figures) -> Value {
     })
 }
 
-fn answers(said: &Answers) -> Value {
+fn answers(counts: &Answers) -> Value {
     json!({
-        "acknowledged": said.acknowledged,
-        "notApplied": said.not_applied,
-        "inDoubt": said.in_doubt,
+        "acknowledged": counts.acknowledged,
+        "notApplied": counts.not_applied,
+        "inDoubt": counts.in_doubt,
     })
 }
 
 fn kinds(figures: &Figures) -> Value {
     let kinds = figures.kinds.iter().map(|(kind, operations)| {
-        let mut said = answers(&operations.answers);
-        said["attempts"] = operations.attempts().into();
-        said["latencyMs"] = latency(&operations.latency);
-        (kind.name().to_owned(), said)
+        let mut fields = answers(&operations.answers);
+        fields["attempts"] = operations.attempts().into();
+        fields["latencyMs"] = latency(&operations.latency);
+        (kind.name().to_owned(), fields)
     });
     Value::Object(kinds.collect())
 }
@@ -166,7 +166,7 @@ fn failover(recovery: &Recovery) -> Value {
     })
 }
 
-/// To the microsecond.
+/// Returns milliseconds, rounded to microseconds.
 fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! The verdict: what the application was told of each write, held against what the database holds.
+//! The verdict: compares the results of the writes with the contents of the database.
 
 use super::{
     account::{Account, Answer, Kind, Told},
@@ -10,13 +10,13 @@ use super::{
 pub struct Verdict {
     /// Writes that were applied more than once.
     pub duplicated: Vec<u64>,
-    /// Writes that were acknowledged and are not there.
+    /// Writes that were acknowledged and are missing.
     pub lost: Vec<u64>,
-    /// Writes whose error excludes that they are there, or whose result cannot be right.
+    /// Writes that were applied although their error excludes it, or with an impossible result.
     pub mislabelled: Vec<u64>,
     /// Transactions that were applied in part, by the first of their marks.
     pub torn: Vec<u64>,
-    /// Writes that are there and were never made.
+    /// Writes in the database that no operation made.
     pub unheard_of: Vec<u64>,
     /// Operations that were acknowledged.
     pub acknowledged: u64,
@@ -26,12 +26,12 @@ pub struct Verdict {
     pub in_doubt: u64,
     /// Operations in doubt because the application dropped their futures.
     pub dropped: u64,
-    /// Marks of operations in doubt that are there, which is no contradiction.
+    /// Marks of operations in doubt that are in the database, which is no contradiction.
     pub in_doubt_applied: u64,
 }
 
 impl Verdict {
-    /// Returns true if there is no contradiction.
+    /// Returns `true` if there is no contradiction.
     pub fn is_clean(&self) -> bool {
         self.contradictions().iter().all(|(_, marks)| marks.is_empty())
     }
@@ -61,7 +61,7 @@ impl Verdict {
             counts.map(|(what, marks)| format!("{} {what}", marks.len())).collect();
         let contradiction = (!counts.is_empty()).then(|| {
             let counts = counts.join(", ");
-            format!("what was said of writes is not what is in the database: {counts}")
+            format!("the results of writes contradict the database: {counts}")
         });
         [nothing, contradiction].into_iter().flatten().collect()
     }
@@ -69,22 +69,22 @@ impl Verdict {
 
 /// Problem of a run without acknowledged operations.
 pub(super) const NOTHING_ACKNOWLEDGED: &str =
-    "no operation was acknowledged, so that this proves nothing";
+    "no operation was acknowledged: this run proves nothing";
 
 /// Judges a run.
 ///
-/// | the application was told | found 0 times | once | more often |
+/// | result of the operation | mark found 0 times | once | more often |
 /// |---|---|---|---|
-/// | it is done | lost | | duplicated |
-/// | it is done, with a result that cannot be | lost, mislabelled | mislabelled | duplicated, mislabelled |
-/// | it was not sent, or not applied | | mislabelled | duplicated, mislabelled |
-/// | it may be applied; or it is, and may be undone | | in doubt, and applied | the same, and duplicated |
-/// | nothing: it dropped the call | | in doubt, and applied | the same, and duplicated |
-/// | nothing: it never began | | unheard of | unheard of |
+/// | acknowledged | lost | | duplicated |
+/// | acknowledged, with an impossible result | lost, mislabelled | mislabelled | duplicated, mislabelled |
+/// | not sent, or not applied | | mislabelled | duplicated, mislabelled |
+/// | maybe applied, or applied and not durable | | in doubt, and applied | the same, and duplicated |
+/// | dropped by the caller | | in doubt, and applied | the same, and duplicated |
+/// | no such operation | | unheard of | unheard of |
 ///
-/// An error of an operation with several marks speaks of the whole: that it was not applied holds for each of
-/// them. A result that cannot be is reported under the first of its marks. A transaction is torn if some of its
-/// marks are found and some are not, whatever the application was told.
+/// The error of an operation with several marks applies to each of them. An impossible result is reported under
+/// the first mark of its operation. A transaction is torn if some of its marks are found and others are not, for
+/// any result.
 pub(super) fn judge(account: &Account) -> Verdict {
     let mut verdict = Verdict::default();
     let mut begun: Vec<(u64, Kind)> = Vec::with_capacity(account.records.len());
@@ -97,7 +97,7 @@ pub(super) fn judge(account: &Account) -> Verdict {
         let times = |mark: &u64| account.census.get(mark).copied().unwrap_or_default();
         let marks = || record.kind.marks(record.operation);
         for mark in marks() {
-            verdict.weigh(mark, &record.answer, times(&mark));
+            verdict.check_mark(mark, &record.answer, times(&mark));
         }
         let there = marks().filter(|mark| times(mark) > 0).count();
         if record.kind.is_atomic() && there > 0 && there < marks().count() {
@@ -130,8 +130,8 @@ impl Verdict {
         self.dropped += u64::from(*answer == Answer::Dropped);
     }
 
-    /// Holds what was said of a mark against how often it is found.
-    fn weigh(&mut self, mark: u64, answer: &Answer, times: u64) {
+    /// Compares the result of a mark's operation with the number of times that the mark is found.
+    fn check_mark(&mut self, mark: u64, answer: &Answer, times: u64) {
         if times > 1 {
             self.duplicated.push(mark);
         }

@@ -61,15 +61,15 @@ pub use self::{
 ///
 /// # Errors
 ///
-/// [`InvalidPlan`] if the plan cannot be run, and other errors if the run did not come to a verdict.
+/// [`InvalidPlan`] if the plan cannot be run, and other errors if the run ended without a verdict.
 pub async fn run(plan: Plan) -> Result<Report, Box<dyn Error>> {
     run_observed(plan, Arc::new(()), async || std::future::pending().await).await
 }
 
 /// Runs a plan, reports its progress, and ends early after an interruption.
 ///
-/// `interrupt` is called again and again; each time that its future completes is an interruption. The first one
-/// ends the load, and the writes until then are counted. The second one ends the run without a verdict.
+/// `interrupt` is called repeatedly; each completion of its future is an interruption. The first one ends the load,
+/// and the writes until then are counted. The second one ends the run without a verdict.
 ///
 /// # Errors
 ///
@@ -84,14 +84,14 @@ pub async fn run_observed(
     Ok(Report { left_behind, ..Report::of(account) })
 }
 
-/// Result of a run: the verdict, and all that the summary, the JSON document and the HTML page are made of.
+/// Result of a run: the verdict and the data of the summary, the JSON document and the HTML page.
 ///
 /// `Display` writes the summary without colours.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Contradictions between the results of operations and the database.
     pub verdict: Verdict,
-    /// Error of the clean-up, if servers or data were left behind.
+    /// Error of the clean-up, if servers or data were left in place.
     pub left_behind: Option<String>,
     account: Account,
     figures: Figures,
@@ -103,7 +103,7 @@ impl Report {
         Self { verdict, left_behind: None, account, figures }
     }
 
-    /// Returns how long the load lasted, if it was interrupted.
+    /// Returns the duration of the load if it was interrupted.
     pub fn interrupted_after(&self) -> Option<Duration> {
         self.account.interrupted.then_some(self.account.lasted)
     }
@@ -113,12 +113,12 @@ impl Report {
         page::page(self)
     }
 
-    /// Returns the JSON document, which names the file of the page.
+    /// Returns the JSON document, which contains the path of the page.
     pub fn json(&self, page: Option<&Path>) -> Value {
         json::document(self, page)
     }
 
-    /// Returns the summary of at most 100 columns, which names the file of the page.
+    /// Returns the summary of at most 100 columns, which contains the path of the page.
     pub fn summary(&self, styles: Styles, page: Option<&Path>) -> String {
         summary::text(styles, self, page)
     }

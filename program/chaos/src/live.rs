@@ -1,4 +1,4 @@
-//! What can be seen of a run while it goes on.
+//! Counters of a run in progress.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use super::account::{Incident, Record, Told};
 
-/// Counts of a run so far.
+/// Counters of a run in progress.
 #[derive(Debug, Default)]
 pub struct Live {
     /// Operations that were acknowledged.
@@ -21,21 +21,21 @@ pub struct Live {
     pub in_doubt: AtomicU64,
     /// Attempts that failed. Most of them were retried with success.
     pub failed_attempts: AtomicU64,
-    /// Requests and calls that met a fault.
+    /// Requests and calls that were affected by a fault.
     pub hits: AtomicU64,
-    /// Incidents that are over.
+    /// Incidents that have ended.
     pub incidents: AtomicU64,
-    /// So many of a thousand calls are dropped now.
+    /// Current number of dropped calls per thousand.
     drop_per_mille: AtomicU32,
-    /// Calls that were dropped since calls began to be.
+    /// Calls dropped since [`start_dropping`](Self::start_dropping).
     dropped: AtomicU64,
-    /// The slowest since it was last looked at, in microseconds.
+    /// Duration of the slowest operation since the last read, in microseconds.
     slowest: AtomicU64,
     now: Mutex<Vec<String>>,
 }
 
 impl Live {
-    /// An operation ended.
+    /// Counts a completed operation.
     pub(super) fn ended(&self, record: &Record) {
         let counter = match record.answer.told() {
             Told::Acknowledged => &self.acknowledged,
@@ -48,35 +48,35 @@ impl Live {
         self.slowest.fetch_max(micros, Relaxed);
     }
 
-    /// From now on, so many of a thousand calls are dropped.
+    /// Starts to drop this number of calls per thousand.
     pub(super) fn start_dropping(&self, per_mille: u32) {
         self.dropped.store(0, Relaxed);
         self.drop_per_mille.store(per_mille, Relaxed);
     }
 
-    /// Calls are not dropped any more. Returns how many were.
+    /// Stops dropping calls. Returns the number of dropped calls.
     pub(super) fn stop_dropping(&self) -> u64 {
         self.drop_per_mille.store(0, Relaxed);
         self.dropped.load(Relaxed)
     }
 
-    /// Number of calls in a thousand that are dropped now.
+    /// Returns the current number of dropped calls per thousand.
     pub(super) fn drop_per_mille(&self) -> u32 {
         self.drop_per_mille.load(Relaxed)
     }
 
-    /// A call was dropped.
+    /// Counts a dropped call.
     pub(super) fn dropped(&self) {
         self.dropped.fetch_add(1, Relaxed);
         self.hits.fetch_add(1, Relaxed);
     }
 
-    /// A fault began.
+    /// Adds a fault that takes effect.
     pub(super) fn fault_begins(&self, what: &str) {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).push(what.to_owned());
     }
 
-    /// A fault is over.
+    /// Removes a fault that has ended, and counts it.
     pub(super) fn fault_ends(&self, incident: &Incident) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = now.iter().position(|what| *what == incident.what) {

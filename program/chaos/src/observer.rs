@@ -6,24 +6,24 @@ use crate::{live::Live, plan::Plan};
 
 /// Receives the progress of a run. Every method has a default that does nothing; `()` implements the trait.
 ///
-/// Calls come from the task that runs it, except for [`warning`](Self::warning).
+/// All calls except those of [`warning`](Self::warning) come from the task that awaits the run.
 pub trait Observer: Send + Sync {
     /// Reports a step before the load, such as a download.
     fn step(&self, _what: &str) {}
 
-    /// Reports something that the user has to know, such as a database that was left behind.
+    /// Reports a warning for the user, such as a database that was not dropped.
     fn warning(&self, _what: &str) {}
 
-    /// Reports that the servers are there, and that the documents are prepared next.
+    /// Reports that the servers have started. The documents are prepared next.
     fn started(&self, _plan: &Plan, _server: &str) {}
 
     /// Reports the current state, five times per second.
     fn progress(&self, _phase: Phase, _live: &Live) {}
 
-    /// Reports the reaction to the first interruption.
+    /// Reports the effect of the first interruption.
     fn interrupted(&self, _reaction: &str) {}
 
-    /// Reports the end, with true if the run came to its verdict.
+    /// Reports the end, with `true` if there is a verdict.
     fn finished(&self, _has_verdict: bool) {}
 
     /// Formats an error of the deployment, for the messages of this library.
@@ -41,7 +41,7 @@ pub enum Phase {
     Preparing,
     /// The load runs since this time, with faults.
     Load(Instant),
-    /// Load and faults are over; all servers come back.
+    /// Load and faults have ended; the servers recover.
     Recovering,
     /// The writes in the database are counted.
     Counting,
@@ -51,10 +51,10 @@ impl Phase {
     /// Name in messages.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Preparing => "preparing the documents that are written to",
+            Self::Preparing => "preparation of the documents",
             Self::Load(_) => "the load",
-            Self::Recovering => "the return of the servers",
-            Self::Counting => "counting what is in the database",
+            Self::Recovering => "recovery of the servers",
+            Self::Counting => "counting the writes in the database",
         }
     }
 }

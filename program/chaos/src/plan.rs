@@ -6,10 +6,10 @@ use crate::strategy::Strategy;
 
 use crate::workload::Workload;
 
-/// The name by which servers, and rules of the proxy, know the client of the load.
+/// `appName` of the load's client, which the rules of the proxy match.
 pub(super) const APP_NAME: &str = "steadfast chaos";
 
-/// The collection by which a run has a database to itself: the first that is there, and the last that is removed.
+/// Collection that reserves the database for one run. It is created first and dropped last.
 pub(super) const CLAIM: &str = "claim";
 
 /// Plan of a run.
@@ -18,7 +18,7 @@ pub(super) const CLAIM: &str = "claim";
 pub struct Plan {
     /// Deployment that is written to.
     pub servers: Servers,
-    /// Kinds of writes, each made as often as the others. Defaults to all.
+    /// Groups of writes; all kinds of writes are equally frequent. Defaults to all.
     pub workload: Vec<Load>,
     /// Faults. Defaults to [`Servers::default_faults`].
     pub faults: Vec<Fault>,
@@ -26,17 +26,17 @@ pub struct Plan {
     pub strategy: Strategy,
     /// Number of tasks that write concurrently. Defaults to 8.
     pub tasks: u32,
-    /// Operations started per second, unless all tasks are busy. Defaults to 200.
+    /// Number of operations started per second, unless all tasks are busy. Defaults to 200.
     pub rate: u32,
     /// Duration of the load. Defaults to one minute.
     pub lasting: Duration,
-    /// Time-out of an operation with all its attempts. Defaults to 10 seconds.
+    /// Time-out of an operation with all its attempts (`timeoutMS`). Defaults to 10 seconds.
     pub timeout: Duration,
-    /// Seed of the operations and of the faults and their times. Defaults to 1.
+    /// Seed of the random number generator, which selects operations, faults and their times. Defaults to 1.
     pub seed: u64,
     /// Database that is written to. Defaults to `steadfast_chaos`.
     pub database: String,
-    /// Leaves the database of [`Servers::Foreign`] in place at the end. Defaults to false.
+    /// Keeps the database on [`Servers::Foreign`] at the end. Defaults to `false`.
     pub keep: bool,
 }
 
@@ -58,11 +58,11 @@ impl Plan {
         }
     }
 
-    /// Returns an error if no operation would begin, or too many, or if the servers cannot have one of the faults.
+    /// Checks that the number of operations is in its limits and that the servers support all faults.
     ///
     /// # Errors
     ///
-    /// The reason, for people.
+    /// [`InvalidPlan`] with the reason.
     pub fn check(&self) -> Result<(), InvalidPlan> {
         if let Some(why) = self.faults.iter().find_map(|fault| self.servers.refuses(*fault)) {
             return Err(InvalidPlan(format!("--faults: {why}")));
@@ -70,7 +70,7 @@ impl Plan {
         Workload::new(self).map(drop)
     }
 
-    /// Number of operations that begin if none is late.
+    /// Returns the number of operations at the full rate.
     pub fn operations(&self) -> u64 {
         let millis = u64::try_from(self.lasting.as_millis()).unwrap_or(u64::MAX);
         u64::from(self.rate).saturating_mul(millis) / 1000
@@ -109,11 +109,11 @@ pub const DATABASE: &str = "steadfast_chaos";
 pub enum Servers {
     /// Embedded replica set of three members, in the memory of this process.
     Embedded,
-    /// Replica set of three `mongod`, which are downloaded once, started and stopped. Unix only.
+    /// Replica set of three `mongod` processes, which the run downloads once, starts and stops. Unix only.
     Mongod,
-    /// Sharded cluster of two shards of three `mongod`, and two mongos, likewise. Unix only.
+    /// Sharded cluster of two mongos and two shards with three members each, started and stopped likewise. Unix only.
     Sharded,
-    /// Deployment of a connection string, which exists before the run and after it.
+    /// Existing deployment with this connection string.
     Foreign(Uri),
 }
 
@@ -139,7 +139,7 @@ impl fmt::Debug for Uri {
 }
 
 impl Servers {
-    /// Name in reports, without secrets.
+    /// Returns the name for reports, without the connection string.
     pub fn title(&self) -> &'static str {
         match self {
             Self::Embedded => "three servers in memory",
@@ -149,7 +149,7 @@ impl Servers {
         }
     }
 
-    /// Returns the default faults. On a foreign deployment, these are only faults of the network and the client.
+    /// Returns the default faults. On an existing deployment, these are only faults of the network and the client.
     pub fn default_faults(&self) -> Vec<Fault> {
         match self {
             Self::Embedded | Self::Mongod | Self::Sharded => {
@@ -159,14 +159,14 @@ impl Servers {
         }
     }
 
-    /// Returns the reason why these servers cannot have a fault, or `None` if they can.
+    /// Returns the reason why a fault cannot be injected into these servers, or `None` if it can.
     pub fn refuses(&self, fault: Fault) -> Option<&'static str> {
         match (self, fault) {
             (Self::Embedded | Self::Mongod | Self::Foreign(_), Fault::Migrate) => Some(
-                "migrate is for --mongod --sharded: these servers have no chunks that this program may move",
+                "migrate requires --mongod --sharded: chunks of other deployments are not moved",
             ),
             (Self::Foreign(_), Fault::Kill) => Some(
-                "kill is for servers that this program has started; it does not own the processes of --uri",
+                "kill is not supported with --uri: only servers that this program has started are killed",
             ),
             (
                 Self::Foreign(_),
@@ -182,7 +182,7 @@ impl Servers {
     }
 }
 
-/// Declares an enum of choices, each with its name on the command line and a description.
+/// Declares an enum whose variants have a name on the command line and a description.
 macro_rules! choices {
     ($(#[$doc:meta])* $type:ident: $($(#[doc = $description:literal])+ $variant:ident = $name:literal,)+) => {
         $(#[$doc])*
@@ -192,17 +192,17 @@ macro_rules! choices {
         }
 
         impl $type {
-            /// All of them.
+            /// All variants.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
-            /// Name on the command line and in reports.
+            /// Returns the name on the command line and in reports.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }
             }
 
-            /// Short description.
+            /// Returns a short description.
             pub fn description(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($($description),+).trim_ascii_start(),)+
@@ -234,20 +234,20 @@ choices! {
 choices! {
     /// Group of faults.
     Fault:
-    /// Connections break: before, within and after a request, and within a reply
+    /// Connections break before, within and after a request, and within a reply
     Cuts = "cuts",
-    /// A member answers late
+    /// The primary replies late
     Slow = "slow",
-    /// A member stops answering, and goes on later
+    /// A member is suspended for some seconds and keeps its connections
     Freeze = "freeze",
     /// The primary steps down
     StepDown = "step-down",
-    /// A member is killed with SIGKILL, and started again
+    /// A member is killed with SIGKILL and restarted
     Kill = "kill",
-    /// Servers turn writes away
+    /// Servers reject writes with SystemOverloadedError
     Overload = "overload",
-    /// The caller drops the futures of calls, at any moment
+    /// The caller drops the futures of calls at random moments
     Drops = "drops",
-    /// Chunks move from one shard to the other
+    /// Chunks migrate from one shard to the other
     Migrate = "migrate",
 }

@@ -1,4 +1,4 @@
-//! Runs that never happened, made up from a seed: for tests of what is made of runs.
+//! Histories of simulated runs, generated from a seed, for tests of summary and page.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,38 +11,38 @@ use super::{
 };
 use steadfast_report::random::Rng;
 
-/// What is to be made up.
+/// Parameters of a simulated run.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) plan: Plan,
-    /// If it was interrupted: when.
+    /// Time of the interruption, if the run is interrupted.
     pub(super) until: Option<Duration>,
-    /// From one fault to the next, about.
+    /// Mean time between two faults.
     pub(super) pause: Duration,
 }
 
 impl Sample {
-    /// Five minutes on real servers with every fault, and four zeros.
+    /// Five minutes on real servers with every fault and without contradictions.
     pub(super) fn clean() -> Self {
         let plan = Plan { lasting: Duration::from_secs(300), ..Plan::new(Servers::Mongod) };
         Self { plan, until: None, pause: Duration::from_secs(6) }
     }
 
-    /// The control: an application that sends again after any error.
+    /// Control: an application that retries after any error.
     pub(super) fn bad() -> Self {
         let mut sample = Self::clean();
         sample.plan.strategy = Strategy::AlwaysRetry { retries: 5 };
         sample
     }
 
-    /// A minute was planned, and nothing came of it.
+    /// Interrupted before the first operation.
     pub(super) fn empty() -> Self {
         let mut sample = Self::clean();
         sample.until = Some(Duration::ZERO);
         sample
     }
 
-    /// Ended by the user.
+    /// Interrupted after 23 seconds.
     pub(super) fn interrupted() -> Self {
         let mut sample = Self::clean();
         sample.plan.servers = Servers::Embedded;
@@ -50,7 +50,7 @@ impl Sample {
         sample
     }
 
-    /// A calm second.
+    /// One second without faults.
     pub(super) fn short() -> Self {
         let mut sample = Self::clean();
         sample.plan.servers = Servers::Embedded;
@@ -68,32 +68,32 @@ impl Sample {
         sample
     }
 
-    /// As much as can be of all, in words that would break a page if it let them.
+    /// A run with contradictions of each sort, and with HTML and very long words in all texts.
     pub(super) fn hostile() -> Account {
         let mut sample = Self::bad();
         sample.plan.lasting = Duration::from_secs(60);
         let mut account = sample.account();
-        const EVIL: &str =
+        const HTML: &str =
             "</style><script>alert('a')</script>\"'&amp;<img src=http://x.test/a.png>";
-        account.server = format!("mongod {EVIL}");
+        account.server = format!("mongod {HTML}");
         account.interrupted = true;
         for (nth, record) in account.records.iter_mut().enumerate() {
             for failure in &mut record.failures {
-                failure.what = format!("{} {} {EVIL}", failure.what, "Long".repeat(nth % 60));
+                failure.what = format!("{} {} {HTML}", failure.what, "Long".repeat(nth % 60));
             }
             if nth % 1_800 == 0 {
-                record.answer = Answer::Wrong(EVIL.to_owned());
+                record.answer = Answer::Wrong(HTML.to_owned());
                 account.census.remove(&(record.operation * Kind::MARKS));
                 account.census.insert(u64::MAX - record.operation, 1);
             }
         }
         for incident in &mut account.incidents {
-            incident.what = format!("{} {}{EVIL}", incident.what, "host.example.com".repeat(5));
+            incident.what = format!("{} {}{HTML}", incident.what, "host.example.com".repeat(5));
         }
         account
     }
 
-    /// The account of it.
+    /// Returns the history of the run.
     pub(super) fn account(&self) -> Account {
         let lasted = self.until.unwrap_or(self.plan.lasting).min(self.plan.lasting);
         let mut chance = Chance(Rng(self.plan.seed));
@@ -133,7 +133,7 @@ impl Sample {
     }
 }
 
-/// An incident, and until when it keeps the set without a primary.
+/// An incident, and the time until which it leaves the set without a primary.
 struct Trouble {
     incident: Incident,
     no_primary_until: Duration,
@@ -143,13 +143,13 @@ fn trouble(fault: Fault, began: Duration, chance: &mut Chance) -> Trouble {
     let host = format!("127.0.0.1:{}", 40_123 + chance.0.below(3));
     let (what, lasting, without, hits) = match fault {
         Fault::Cuts => ("connections break".to_owned(), 2_500, 0, 8 + chance.0.below(30)),
-        Fault::Slow => (format!("{host} answers 120 ms late"), 4_000, 0, 0),
+        Fault::Slow => (format!("{host} replies 120 ms late"), 4_000, 0, 0),
         Fault::Freeze => (format!("the primary, {host}, is frozen"), 3_000, 1_900, 0),
         Fault::StepDown => (format!("the primary, {host}, steps down"), 0, 420, 0),
         Fault::Kill => (format!("the primary, {host}, is killed"), 6_000, 1_400, 0),
-        Fault::Overload => (format!("{host} turns writes away"), 2_000, 0, 30 + chance.0.below(90)),
+        Fault::Overload => (format!("{host} rejects writes"), 2_000, 0, 30 + chance.0.below(90)),
         Fault::Drops => ("callers drop futures".to_owned(), 3_000, 0, 5 + chance.0.below(40)),
-        Fault::Migrate => ("a chunk moves from shard0 to shard1".to_owned(), 800, 0, 1),
+        Fault::Migrate => ("a chunk migrates from shard0 to shard1".to_owned(), 800, 0, 1),
     };
     let stretch = 0.7 + 0.6 * chance.0.unit();
     let after = |millis| began + Duration::from_millis(millis).mul_f64(stretch);
@@ -159,7 +159,7 @@ fn trouble(fault: Fault, began: Duration, chance: &mut Chance) -> Trouble {
     Trouble { incident, no_primary_until }
 }
 
-/// What operations are made of.
+/// Generates operations.
 struct Making<'a> {
     plan: &'a Plan,
     troubles: Vec<Trouble>,
@@ -185,7 +185,7 @@ impl Making<'_> {
     fn record(&mut self, operation: u64) -> Record {
         let kind = self.chance.one_of(&Self::KINDS);
         let began = Duration::from_secs(1).mul_f64(operation as f64 / f64::from(self.plan.rate));
-        // Most are quick, and some are not: the tail of an exponential.
+        // Exponentially distributed: most are fast, few are slow.
         let round_trip = 0.7 - 0.6 * self.chance.0.unit().max(1e-9).ln();
         let mut made = Made {
             now: began + Duration::from_secs(1).mul_f64(round_trip / 1e3),
@@ -195,7 +195,7 @@ impl Making<'_> {
         };
         let near = self.troubles.partition_point(|it| it.incident.began <= began);
         for nth in near.saturating_sub(2)..near {
-            self.meet(nth, began, &mut made);
+            self.apply_fault(nth, began, &mut made);
         }
         if matches!(self.plan.strategy, Strategy::RetryableWrites) {
             made.applied = made.applied.min(1);
@@ -203,20 +203,20 @@ impl Making<'_> {
         if made.applied > 0 {
             self.census.extend(kind.marks(operation).map(|mark| (mark, made.applied)));
         }
-        let is_last_good = u32::from(made.answer == Answer::Acknowledged);
+        let is_acknowledged = u32::from(made.answer == Answer::Acknowledged);
         Record {
             operation,
             kind,
             began,
             took: made.now - began,
             answer: made.answer,
-            attempts: u32::try_from(made.failures.len()).expect("a few") + is_last_good,
+            attempts: u32::try_from(made.failures.len()).expect("a few") + is_acknowledged,
             failures: made.failures,
         }
     }
 
-    /// What a fault does to an operation.
-    fn meet(&mut self, nth: usize, began: Duration, made: &mut Made) {
+    /// Applies the effect of a fault to an operation.
+    fn apply_fault(&mut self, nth: usize, began: Duration, made: &mut Made) {
         let Trouble { incident, no_primary_until } = &self.troubles[nth];
         let is_under_way = began < incident.ended;
         if began < *no_primary_until {
@@ -233,7 +233,7 @@ impl Making<'_> {
                 *no_primary_until + made.took(began).mul_f64(1.0 + 90.0 * self.chance.0.unit());
             if self.chance.is(0.004) {
                 made.now = began + self.plan.timeout;
-                made.ends("no server to write to within the deadline", Outcome::NotSent);
+                made.ends("no primary within the deadline", Outcome::NotSent);
             }
         }
         if !is_under_way {
@@ -271,7 +271,7 @@ impl Making<'_> {
     }
 }
 
-/// An operation while it is made up.
+/// An operation that is being generated.
 struct Made {
     now: Duration,
     failures: Vec<Failure>,
@@ -295,7 +295,7 @@ impl Made {
     }
 }
 
-/// What is more or less likely.
+/// Random choices.
 struct Chance(Rng);
 
 impl Chance {
@@ -309,5 +309,5 @@ impl Chance {
 }
 
 fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).expect("no longer than a life")
+    u64::try_from(duration.as_millis()).expect("fewer than 2^64 milliseconds")
 }

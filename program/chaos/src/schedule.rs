@@ -1,7 +1,7 @@
-//! What happens when: the faults of a plan, by its seed.
+//! Schedule of the faults of a plan, computed from its seed.
 //!
-//! Several lanes run side by side. In each, one thing is over before the next begins; so never more than one server
-//! is down, and a majority, and a mongos, is always there.
+//! Several lanes of faults run concurrently. Faults of one lane do not overlap, so that at most one server is down,
+//! and a majority and a mongos are always available.
 
 #[cfg(test)]
 mod tests;
@@ -11,80 +11,80 @@ use std::time::Duration;
 use super::plan::{Fault, Plan, Servers};
 use steadfast_report::random::Rng;
 
-/// The end of a run is calm, so that all can be seen to be well again.
+/// Part of the run without faults at its end, in which the deployment recovers.
 const CALM_PERCENT: u32 = 7;
-/// A new primary is found, and has some time to itself, between one fault of a member and the next.
+/// Long enough for an election and some seconds with the new primary before the next fault of a member.
 const MEMBER_SLOT: Duration = Duration::from_secs(10);
 const LEAST_MEMBER_SLOT: Duration = Duration::from_millis(1500);
-const WEATHER_SLOT: Duration = Duration::from_secs(8);
-const LEAST_WEATHER_SLOT: Duration = Duration::from_millis(500);
+const OVERLOAD_SLOT: Duration = Duration::from_secs(8);
+const LEAST_OVERLOAD_SLOT: Duration = Duration::from_millis(500);
 const MIGRATION_SLOT: Duration = Duration::from_secs(4);
 const LEAST_MIGRATION_SLOT: Duration = Duration::from_millis(1000);
 const WINDOW: Duration = Duration::from_secs(10);
-/// So many connections break in a second, if the load has the rate that it is to have. A driver that sees one
-/// break looks at its server anew, and not more often than twice a second: with more of them, the load would
-/// do little but wait. Every few windows there are more of them all the same.
+/// Broken connections per second at the full rate. After a network error, a driver waits for a heartbeat of the
+/// server, at most twice a second: with more broken connections, the load would mostly wait. A quarter of the
+/// windows has more of them.
 const CUTS_PER_SECOND: u32 = 1;
 const MANY_CUTS: u32 = 3;
 const PER_MILLE_OF_CUTS: std::ops::RangeInclusive<u32> = 1..=20;
-/// So many of a thousand calls are dropped.
+/// Dropped calls per thousand.
 const DROPS_PER_MILLE: u32 = 50;
-/// So much of a slot a fault may take, and so much it may be late.
+/// Maximum duration of a fault and maximum delay of its beginning, as parts of its slot.
 const MOST_OF_SLOT_PERCENT: u32 = 50;
 const LATE_PERCENT: u32 = 25;
 
-/// The faults of a run.
+/// Faults of a run, by lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Schedule {
-    /// What befalls members: they step down, die, stand still.
+    /// Step-downs, kills and freezes of members.
     pub(super) members: Vec<Planned>,
-    /// When connections break.
+    /// Windows with broken connections.
     pub(super) cuts: Vec<Planned>,
-    /// Times at which calls are dropped.
+    /// Windows with dropped calls.
     pub(super) drops: Vec<Planned>,
-    /// When answers are late, or requests turned away.
-    pub(super) weather: Vec<Planned>,
-    /// Times at which chunks move.
+    /// Late replies and rejected requests.
+    pub(super) slow_or_overloaded: Vec<Planned>,
+    /// Chunk migrations.
     pub(super) migrations: Vec<Planned>,
-    /// From here on, there are none.
+    /// End of the faults.
     pub(super) calm_from: Duration,
 }
 
-/// A fault to come.
+/// A fault and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
-    /// Since the load began.
+    /// Time since the beginning of the load.
     pub(super) begins: Duration,
-    /// Nothing for what takes no time.
+    /// Zero for a fault without duration.
     pub(super) lasts: Duration,
     pub(super) trouble: Trouble,
 }
 
-/// What is to happen.
+/// A fault with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     StepDown,
     Kill(Who),
     Freeze(Who),
-    /// So many of a thousand writes lose their connection, by chances that come from this seed.
+    /// This number of writes per thousand lose their connection.
     Cuts {
         per_mille: u32,
         seed: u64,
     },
-    /// So many of a thousand calls are dropped.
+    /// This number of calls per thousand are dropped.
     Drops {
         per_mille: u32,
     },
-    /// The primary's answers are late.
+    /// The primary replies late.
     Slow {
         delay: Duration,
     },
-    /// So many of a hundred writes are turned away.
+    /// This percentage of writes is rejected.
     Overload {
         percent: u32,
         seed: u64,
     },
-    /// A chunk moves to the other shard. This number decides which one.
+    /// A chunk migrates to the other shard. The number selects the chunk.
     Migrate {
         choice: usize,
     },
@@ -105,18 +105,18 @@ impl Trouble {
     }
 }
 
-/// Whom it befalls, of those that there are at that moment.
+/// Server that a fault hits, resolved when the fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     Primary,
-    /// One of the others, by a number.
+    /// Secondary with this number.
     Secondary(usize),
-    /// One of the mongos of a sharded cluster, by a number.
+    /// Mongos of a sharded cluster with this number.
     Mongos(usize),
 }
 
 impl Schedule {
-    /// The same for the same seed, faults and length.
+    /// Returns the schedule of a plan, which is a function of seed, servers, faults, rate and duration.
     pub(super) fn of(plan: &Plan) -> Self {
         let calm_from = plan.lasting - plan.lasting * CALM_PERCENT / 100;
         let wanted = |kinds: &[(Fault, Kind)]| -> Vec<Kind> {
@@ -132,10 +132,18 @@ impl Schedule {
             Servers::Sharded => &OF_CLUSTER[..],
             Servers::Embedded | Servers::Mongod | Servers::Foreign(_) => &OF_SET[..],
         };
-        let weather = wanted(&[(Fault::Slow, Kind::Slow), (Fault::Overload, Kind::Overload)]);
+        let slow_or_overloaded =
+            wanted(&[(Fault::Slow, Kind::Slow), (Fault::Overload, Kind::Overload)]);
         Self {
             members: lane(&members, targets, calm_from, MEMBER_SLOT, LEAST_MEMBER_SLOT, rng(1)),
-            weather: lane(&weather, targets, calm_from, WEATHER_SLOT, LEAST_WEATHER_SLOT, rng(2)),
+            slow_or_overloaded: lane(
+                &slow_or_overloaded,
+                targets,
+                calm_from,
+                OVERLOAD_SLOT,
+                LEAST_OVERLOAD_SLOT,
+                rng(2),
+            ),
             migrations: lane(
                 &wanted(&[(Fault::Migrate, Kind::Migrate)]),
                 targets,
@@ -159,7 +167,7 @@ impl Schedule {
     }
 }
 
-/// What takes turns in a lane.
+/// Kind of a fault that has slots.
 #[derive(Clone, Copy)]
 enum Kind {
     StepDown,
@@ -170,8 +178,8 @@ enum Kind {
     Migrate,
 }
 
-/// One fault in each slot of the time that there is. Slots are as long as they usually are, or, if the run is
-/// short, as they can be for each kind of fault to have one.
+/// Returns one fault for each slot of the time. Slots have their usual length, or in a short run a smaller one, so
+/// that each kind has a slot.
 fn lane(
     kinds: &[Kind],
     targets: &[Who],
@@ -199,7 +207,7 @@ fn lane(
     planned.collect()
 }
 
-/// What exactly happens, and for how long if there is time.
+/// Returns a fault with random parameters, and its duration.
 fn trouble(kind: Kind, targets: &mut Targets, rng: &mut Rng) -> (Trouble, Duration) {
     let millis = Duration::from_millis;
     match kind {
@@ -232,7 +240,7 @@ fn cut_windows(time: Duration, rate: u32, rng: Rng) -> Vec<Planned> {
     })
 }
 
-/// A fault that lasts nearly all the time; between, there is a pause.
+/// Returns consecutive windows of a fault with short pauses between them.
 fn windows(
     time: Duration,
     mut rng: Rng,
@@ -248,10 +256,10 @@ fn windows(
     planned.collect()
 }
 
-/// Servers of a replica set that are killed and frozen. The primary comes more often: that is where it hurts.
+/// Targets in a replica set. The primary is the most frequent one, because its faults have the largest effect.
 const OF_SET: [Who; 5] =
     [Who::Primary, Who::Primary, Who::Secondary(0), Who::Primary, Who::Secondary(1)];
-/// The same of a sharded cluster.
+/// Targets in a sharded cluster.
 const OF_CLUSTER: [Who; 6] = [
     Who::Primary,
     Who::Mongos(0),
@@ -261,7 +269,7 @@ const OF_CLUSTER: [Who; 6] = [
     Who::Secondary(1),
 ];
 
-/// Whom it befalls next, of those who are killed and of those who are frozen. The primary comes first.
+/// Next targets of kills and freezes. The primary is the first one.
 struct Targets {
     killed: Rounds<Who>,
     frozen: Rounds<Who>,
@@ -274,7 +282,7 @@ impl Targets {
     }
 }
 
-/// All have their turn, in another order each time.
+/// Endless sequence of rounds. Each round has all items, in random order.
 struct Rounds<T> {
     all: Vec<T>,
     left: Vec<T>,

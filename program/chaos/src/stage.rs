@@ -1,4 +1,4 @@
-//! The servers, the proxy before them, and the trouble that is made.
+//! Environment of the load: the deployment, the proxy in front of it, and the injected faults.
 
 mod embedded;
 mod foreign;
@@ -35,13 +35,13 @@ use super::{
 };
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Between the recovery from one fault of a member and the next, if the first took longer than planned.
-const BREATH: Duration = Duration::from_millis(500);
+/// Minimum time between the recovery from a fault and the next fault of its lane.
+const MIN_PAUSE: Duration = Duration::from_millis(500);
 
-/// Server selection time-out unless the connection string has one.
+/// Default of `serverSelectionTimeoutMS` if the connection string has none.
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns a client of the run itself, which no fault hits.
+/// Returns a client for preparation and count, which does not connect through the proxy.
 pub(super) async fn open(uri: &str) -> Result<Client> {
     let mut options = ClientOptions::parse(uri).await?;
     options.app_name.get_or_insert_with(|| APP_NAME.to_owned());
@@ -49,7 +49,7 @@ pub(super) async fn open(uri: &str) -> Result<Client> {
     Ok(Client::with_options(options)?)
 }
 
-/// Everything that the load is put on.
+/// A deployment behind a proxy.
 pub(super) struct Stage {
     set: Set,
     network: Network,
@@ -57,37 +57,37 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts, or finds, the servers, and puts the proxy before them.
+    /// Starts the deployment, or connects to it, and starts the proxy.
     pub(super) async fn set(plan: &Plan, observer: &Arc<dyn Observer>) -> Result<Self> {
         let set = Set::up(plan, observer).await?;
         let server = set.server().await?;
-        let network = Network::before(&set.resolved_uri()).await?;
+        let network = Network::start(&set.resolved_uri()).await?;
         Ok(Self { set, network, server })
     }
 
-    /// What the servers are: `mongod 6.0.5`.
+    /// Returns a description of the servers: `mongod 6.0.5`.
     pub(super) fn server(&self) -> &str {
         &self.server
     }
 
-    /// Where no proxy stands before them: for the preparation and the census.
+    /// Returns the connection string of the deployment itself, for preparation and count.
     pub(super) fn straight_uri(&self) -> String {
         self.set.straight_uri()
     }
 
-    /// From here on, all that is in the database is of this run, and is removed when this is closed.
+    /// Records that the run has claimed the database. From now on, [`close`](Self::close) drops its collections.
     pub(super) fn mark_written(&self) {
         self.set.mark_written();
     }
 
-    /// Where the load goes: through the proxy, credentials included.
+    /// Returns the connection string of the proxy with credentials, for the load.
     pub(super) fn uri(&self) -> String {
         self.network.uri()
     }
 
-    /// Makes trouble by the plan until `ending` is true, and then makes all well again. Returns when there is a
-    /// primary, in each shard if there are any, and all servers are there.
-    pub(super) async fn trouble(
+    /// Injects the faults of the plan until `ending` is `true`, then restores all servers. Returns when all servers
+    /// run and the set, or each shard, has a primary.
+    pub(super) async fn run_faults(
         &self,
         plan: &Plan,
         began: Instant,
@@ -95,28 +95,28 @@ impl Stage {
         live: Arc<Live>,
     ) -> Result<Vec<Incident>> {
         let schedule = Schedule::of(plan);
-        self.network.counts_for(&live);
+        self.network.report_to(&live);
         let log = Log::new(began, live);
         let clock = Clock::new(began, ending);
         let lane = |planned| self.lane(planned, schedule.calm_from, &log, clock.clone());
-        let (members, cuts, drops, weather, migrations) = tokio::join!(
+        let (members, cuts, drops, slow_or_overloaded, migrations) = tokio::join!(
             lane(&schedule.members),
             lane(&schedule.cuts),
             lane(&schedule.drops),
-            lane(&schedule.weather),
+            lane(&schedule.slow_or_overloaded),
             lane(&schedule.migrations)
         );
-        let went_well = members.and(cuts).and(drops).and(weather).and(migrations);
-        if went_well.is_ok() {
+        let injected = members.and(cuts).and(drops).and(slow_or_overloaded).and(migrations);
+        if injected.is_ok() {
             clock.clone().ends().await;
         }
         self.network.clear();
         let healed = self.set.heal().await;
-        went_well.and(healed)?;
+        injected.and(healed)?;
         Ok(log.incidents())
     }
 
-    /// One thing after the other. If one goes wrong, all lanes end.
+    /// Injects the faults of a lane. An error ends all lanes.
     async fn lane(
         &self,
         lane: &[Planned],
@@ -126,22 +126,22 @@ impl Stage {
     ) -> Result<()> {
         let mut earliest = Duration::ZERO;
         for planned in lane {
-            let there_is_time = clock.reaches(planned.begins.max(earliest)).await;
-            if !there_is_time || clock.now() >= calm_from {
+            let has_time = clock.reaches(planned.begins.max(earliest)).await;
+            if !has_time || clock.now() >= calm_from {
                 break;
             }
-            let done = self.befall(planned, calm_from, log, &mut clock).await;
-            if done.is_err() {
+            let injected = self.inject(planned, calm_from, log, &mut clock).await;
+            if injected.is_err() {
                 clock.give_up();
             }
-            done?;
-            earliest = clock.now() + BREATH;
+            injected?;
+            earliest = clock.now() + MIN_PAUSE;
         }
         Ok(())
     }
 
-    /// A fault from its beginning to its end, and what must recover from it.
-    async fn befall(
+    /// Begins a fault, ends it, and waits for recovery.
+    async fn inject(
         &self,
         planned: &Planned,
         calm_from: Duration,
@@ -168,13 +168,13 @@ impl Stage {
             Trouble::Freeze(who) => {
                 let member = self.set.find(who).await?;
                 if self.set.is_foreign() {
-                    // The set itself notices nothing.
-                    let what = format!("nothing passes between {} and the load", member.in_words());
+                    // The proxy stalls the connections. The set holds no election.
+                    let what = format!("{} does not reply to the load", member.in_words());
                     let rules = self.network.stall(&member)?;
                     (what, false, Undo::Lift(rules))
                 } else {
                     self.set.freeze(&member).await?;
-                    let what = format!("{} stands still", member.in_words());
+                    let what = format!("{} is frozen", member.in_words());
                     (what, member.is_primary(), Undo::Thaw(member))
                 }
             }
@@ -188,19 +188,19 @@ impl Stage {
             }
             Trouble::Slow { delay } => {
                 let member = self.set.busiest().await?;
-                let what = format!("{} answers {} ms late", member.in_words(), delay.as_millis());
+                let what = format!("{} replies {} ms late", member.in_words(), delay.as_millis());
                 (what, false, Undo::Lift(self.network.slow(&member, delay)?))
             }
             Trouble::Overload { percent, seed } => {
-                let what = format!("{percent} % of the writes are turned away");
-                (what, false, Undo::Lift(self.network.turn_away(percent, seed)?))
+                let what = format!("{percent} % of the writes are rejected");
+                (what, false, Undo::Lift(self.network.reject(percent, seed)?))
             }
             Trouble::Migrate { choice } => {
                 let migration = self.set.choose_chunk(choice).await?;
                 (migration.in_words(), false, Undo::Await(migration))
             }
         };
-        // Writes go on at the other shard: how soon the next one is acknowledged says nothing of a failover.
+        // The other shard accepts writes meanwhile, so the next acknowledged write is no evidence of recovery.
         let is_failover = is_failover && !self.set.is_sharded();
         Ok((log.begins(trouble.fault(), what, is_failover), undo))
     }
@@ -234,23 +234,22 @@ impl Stage {
         Ok(())
     }
 
-    /// Stops what was started; of somebody's deployment, removes what was written, unless it is to be kept.
+    /// Stops the proxy and the servers. On an existing deployment, drops the collections unless the plan keeps them.
     pub(super) async fn close(self) -> Result<()> {
         self.network.close().await;
         self.set.close().await
     }
 }
 
-/// How a fault ends.
+/// Action that ends a fault.
 enum Undo {
-    /// By itself.
+    /// None: the set recovers without one.
     Recover,
     Restart(Member),
     Thaw(Member),
-    /// Callers drop no more futures.
     StopDropping,
-    /// Rules of the proxy are removed.
+    /// Removes rules of the proxy.
     Lift(network::Rules),
-    /// It begins now, and ends when the chunk has moved or could not be moved.
+    /// Migrates a chunk. The fault ends when the migration has succeeded or failed.
     Await(Migration),
 }

@@ -1,8 +1,8 @@
-//! Retry strategies of applications, to compare: how an application reacts to an error of its counter.
+//! Retry strategies of applications, compared by the count of a counter.
 //!
-//! Three of them are wrong, and common. They are here to be measured, and recognised in existing code.
+//! Three of them are common and wrong; they are included for comparison.
 //! [`docs/resilience.md`](https://github.com/steadfast-db/steadfast/blob/main/docs/resilience.md) has the
-//! measured table. An application uses retryable writes, or `steadfast-patterns`.
+//! measured table. Applications should use retryable writes or `steadfast-patterns`.
 //!
 //! | strategy | lost request | lost reply | outage | command error |
 //! |---|---|---|---|---|
@@ -37,7 +37,7 @@ use steadfast_patterns::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// `dont-retry`: raises the error. An event whose request was lost is never counted.
+    /// `dont-retry`: returns the error. An event whose request was lost is never counted.
     DontRetry,
     /// `always-retry`: retries after any error. An event whose reply was lost is counted twice. In an
     /// outage, each retry waits for `serverSelectionTimeoutMS`.
@@ -48,15 +48,14 @@ pub enum Strategy {
     /// `retry-once`: retries once after a network error or a state change error. An event whose reply was
     /// lost is counted twice.
     RetryNetworkErrorsOnce,
-    /// `idempotent`: retries as `retry-once` does, an operation that is idempotent. [`Counters`] makes the
-    /// increment so.
+    /// `idempotent`: retries idempotent operations as `retry-once` does. [`Counters`] makes the increment idempotent.
     RetryIdempotent,
     /// `retryable-writes`: the driver retries, and the server recognises the retry.
     RetryableWrites,
 }
 
 impl Strategy {
-    /// All strategies, from the worst to the best.
+    /// All strategies. The correct ones come last.
     pub const ALL: [Self; 5] = [
         Self::DontRetry,
         Self::AlwaysRetry { retries: 5 },
@@ -65,7 +64,7 @@ impl Strategy {
         Self::RetryableWrites,
     ];
 
-    /// Returns the name, as command lines have it.
+    /// Returns the name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::DontRetry => "dont-retry",
@@ -76,8 +75,7 @@ impl Strategy {
         }
     }
 
-    /// Returns the client's option `retryWrites` for this strategy. With `false`, the driver does not retry
-    /// by itself.
+    /// Returns the client option `retryWrites` for this strategy. With `false`, the driver does not retry.
     pub fn retry_writes(&self) -> bool {
         matches!(self, Self::RetryableWrites)
     }
@@ -95,8 +93,7 @@ impl Strategy {
 
     /// Calls `operation` until it succeeds or the strategy gives up.
     ///
-    /// The error is that of the last attempt, as applications raise it. Its [`outcome`](Error::outcome)
-    /// covers all attempts.
+    /// The error is that of the last attempt. Its [`outcome`](Error::outcome) covers all attempts.
     pub async fn run<T, F>(&self, mut operation: impl FnMut() -> F) -> Tried<T>
     where
         F: Future<Output = Result<T>>,
@@ -109,7 +106,7 @@ impl Strategy {
             let Err(error) = result else { return Tried { result, attempts } };
             let goes_on = self.retries_after(attempts, &error);
             let error = match failed.take() {
-                // A retry that found no server does not settle what the attempts before it did.
+                // The outcome of earlier attempts remains in doubt, even if the retry was not sent.
                 Some(earlier) => error.with_earlier(&earlier),
                 None => error,
             };
@@ -120,8 +117,7 @@ impl Strategy {
         }
     }
 
-    /// Counts one event in the document with this `_id`: increments its field `counter`, and inserts the
-    /// document if it is missing.
+    /// Increments the field `counter` of the document with this `_id`, which it inserts if it is missing.
     pub async fn increment<T: Send + Sync>(
         &self,
         collection: &Collection<T>,
@@ -130,7 +126,7 @@ impl Strategy {
         let id = id.into();
         match self {
             Self::RetryIdempotent => {
-                // It retries each of its two steps by the same rule.
+                // The counter retries each of its two steps by the same rule.
                 let counted = Counters::new(collection).increment(id).await;
                 Tried { result: counted.map_err(IncrementError::Counter), attempts: 1 }
             }
@@ -164,7 +160,7 @@ impl FromStr for Strategy {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|strategy| strategy.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(|strategy| strategy.name()).join(", ");
-            Error::invalid_argument(format!("{name:?} is no strategy; there are {known}"))
+            Error::invalid_argument(format!("{name:?} is not a strategy; strategies are {known}"))
         })
     }
 }
@@ -176,12 +172,12 @@ impl FromStr for Strategy {
 pub struct Tried<T, E = Error> {
     /// Result of the last attempt. The [`outcome`](Error::outcome) of an error covers all attempts.
     pub result: std::result::Result<T, E>,
-    /// Number of calls of the operation. Retries inside one call, by the driver or by [`Counters`], are not
-    /// counted; [`Error::attempts`] has them.
+    /// Number of calls of the operation, without retries inside a call by the driver or by [`Counters`]. Those are in
+    /// [`Error::attempts`].
     pub attempts: u32,
 }
 
-/// Error of an event that is not known to be counted.
+/// Error of an increment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum IncrementError {
@@ -192,7 +188,7 @@ pub enum IncrementError {
 }
 
 impl IncrementError {
-    /// Returns whether the event was counted, or may be later, by a sweep for example.
+    /// Returns whether the event was counted, or may be counted later, for example by a sweep.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Update(error) => error.outcome(),

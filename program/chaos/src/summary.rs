@@ -1,4 +1,4 @@
-//! The report as text for a terminal of a hundred columns: the verdict first.
+//! The report as text for a terminal of 100 columns. It begins with the verdict.
 
 use std::{fmt::Write, path::Path, time::Duration};
 
@@ -24,9 +24,9 @@ use super::{
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Styles {
-    /// Counts that are zero, as they must be.
+    /// Counts of contradictions that are zero.
     pub good: Style,
-    /// Counts of contradictions.
+    /// Counts of contradictions above zero.
     pub bad: Style,
     /// Headings.
     pub strong: Style,
@@ -36,7 +36,7 @@ const WIDE: usize = 100;
 /// Columns of the labels.
 const LABEL: usize = 12;
 const CONTRADICTIONS: usize = 8;
-/// Contradictions of each sort.
+/// Maximum number of contradictions of each sort.
 const EACH: usize = 3;
 const FAILOVERS: usize = 6;
 const ERRORS: usize = 8;
@@ -99,7 +99,7 @@ fn contradicted(one: &Contradiction<'_>) -> String {
     });
     let why = match one.failures() {
         none if none.is_empty() => String::new(),
-        failures => format!("; it met with {}", failures.join(", ")),
+        failures => format!("; attempts failed: {}", failures.join(", ")),
     };
     format!("  {what}: operation {operation}{of}: {}, and {}{why}", one.result(), one.found())
 }
@@ -142,14 +142,14 @@ fn operations(plan: &Plan, verdict: &Verdict) -> Vec<String> {
         0 => String::new(),
         _ => format!(" ({} dropped by the caller)", grouped(*dropped)),
     };
-    let there = match in_doubt {
+    let applied = match in_doubt {
         0 => String::new(),
-        _ => format!(", of whose writes {} are there", grouped(*in_doubt_applied)),
+        _ => format!(", {} of their writes applied", grouped(*in_doubt_applied)),
     };
     vec![
         format!("{all}: {} acknowledged", grouped(*acknowledged)),
         format!("{} not applied", grouped(*not_applied)),
-        format!("{} in doubt{dropped}{there}", grouped(*in_doubt)),
+        format!("{} in doubt{dropped}{applied}", grouped(*in_doubt)),
     ]
 }
 
@@ -189,16 +189,16 @@ fn faults(account: &Account, figures: &Figures) -> Vec<String> {
                 };
                 let hits = grouped(*hits);
                 let met = match fault {
-                    Fault::Migrate => format!("{hits} of them moved a chunk"),
-                    Fault::Drops => format!("met by {hits} calls"),
-                    _ => format!("met by {hits} requests{lost}"),
+                    Fault::Migrate => format!("{hits} of them succeeded"),
+                    Fault::Drops => format!("hit {hits} calls"),
+                    _ => format!("hit {hits} requests{lost}"),
                 };
                 all.push(format!("{incidents} {name} ({met})"));
             }
         }
     }
     if !missed.is_empty() {
-        all.push(format!("no time for {}", missed.join(", ")));
+        all.push(format!("not injected: {}", missed.join(", ")));
     }
     if all.is_empty() { vec!["none".to_owned()] } else { all }
 }
@@ -215,12 +215,12 @@ fn failovers(account: &Account, figures: &Figures) -> Vec<String> {
     let mut text = match (quantile(&took, 500), took.last()) {
         (Some(median), Some(worst)) => {
             let (median, worst) = (rough(median), rough(*worst));
-            format!("{}: writes went on after {median} at the median, {worst} at worst", all.len())
+            format!("{}: time to recover {median} at the median, {worst} at most", all.len())
         }
         _ => format!("{}", all.len()),
     };
     if never > 0 {
-        let _ = write!(text, "; after {never} of them, none went on before the end");
+        let _ = write!(text, "; no recovery before the end after {never} of them");
     }
     let mut lines = vec![line("failovers", &text)];
     if all.len() <= FAILOVERS {
@@ -257,7 +257,7 @@ fn errors(styles: Styles, errors: &[Met]) -> Vec<String> {
     lines
 }
 
-/// The command that repeats the run, as a shell accepts it.
+/// Returns the command that repeats the run, with line continuations of a shell.
 fn repetition(plan: &Plan) -> Vec<String> {
     let words: Vec<String> = again(plan).split(' ').map(str::to_owned).collect();
     let mut lines = wrapped_line("repeat", &words, "");

@@ -1,25 +1,25 @@
-//! The load: writes of all kinds from several tasks, each recorded, and in the end searched for.
+//! The load: concurrent writes of all kinds, the history of the operations, and the count of their marks.
 //!
-//! What is written, and where, is made before the faults begin, for all operations of the plan. So there is a
-//! limit to them: two million, for which some two and a half million small documents are prepared, and in the end
-//! about half a gigabyte of memory holds what is known of each. Servers in memory have these documents three
-//! times, and what was done to them; there, 300,000 operations take a gigabyte.
+//! The documents for all operations of the plan are inserted before the faults begin, which limits their number.
+//! Two million operations need 2.5 million small documents and half a gigabyte of memory for their history. In an
+//! embedded deployment, which has three copies of the documents and an oplog, 300,000 operations need a gigabyte.
 //!
-//! # When it is counted
+//! # Time of the count
 //!
-//! The census comes when nothing of the load can change the database any more. That rests on this:
+//! The marks are counted when the load cannot change the database any more:
 //!
-//! - all operations have ended, and the load's client is shut down with its connections: with what goes on in the
-//!   background of calls that were dropped, and a transaction that was not committed by then never is;
-//! - all servers are up and thawed, and the proxy holds nothing back: the stage sees to that;
-//! - a write on a majority, by the client that counts, has succeeded: what was there before it stays, and what a
-//!   deposed primary has written alone is undone;
-//! - a request that still waited in a server, whose connection is gone, is carried out soon or never: it is
-//!   counted until two counts in a row are the same.
+//! - All operations have ended. The load's client is shut down with its connections and its background tasks for
+//!   dropped calls. A transaction without a commit is never committed.
+//! - All servers run, and the proxy stalls no connection. The stage ensures this.
+//! - A write with `w: "majority"` has succeeded. Earlier writes are durable, and writes that only a deposed primary
+//!   had are rolled back.
+//! - A server may still execute a request of a closed connection: the count is repeated until two consecutive
+//!   counts are equal.
 
 mod census;
 mod client;
 mod dropping;
+mod events;
 mod idempotent;
 mod perform;
 mod plain;
@@ -28,7 +28,6 @@ mod sequence;
 mod sharding;
 mod target;
 mod transaction;
-mod watch;
 
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration, time::Instant};
 
@@ -42,33 +41,33 @@ use super::{
     plan::{InvalidPlan, Plan, Servers},
 };
 
-/// How many operations a plan may have.
-const MOST: u64 = 2_000_000;
-/// How many it may have on servers in memory.
-const MOST_IN_MEMORY: u64 = 300_000;
-/// How long the client may take to shut down when all operations have ended.
-const SHUTDOWN: Duration = Duration::from_secs(5);
+/// Maximum number of operations.
+const MAX_OPERATIONS: u64 = 2_000_000;
+/// Maximum number of operations in an embedded deployment.
+const MAX_OPERATIONS_IN_MEMORY: u64 = 300_000;
+/// Time-out for the shutdown of the client after all operations.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The operations of a plan, each with its number, kind and marks.
+/// Operations of a plan.
 pub(super) struct Workload {
     plan: Plan,
     sequence: Sequence,
 }
 
 impl Workload {
-    /// Refuses a plan of which nothing would come, or too much.
+    /// Returns an error for a plan without operations or with too many.
     pub(super) fn new(plan: &Plan) -> Result<Self, InvalidPlan> {
         let operations = plan.operations();
         let invalid = |why: &str| Err(InvalidPlan(why.to_owned()));
         if plan.workload.is_empty() {
-            return invalid("there is nothing to write: choose a workload");
+            return invalid("the workload is empty: choose at least one group of writes");
         }
         if plan.tasks == 0 || operations == 0 {
-            return invalid("no operation would begin: more tasks, a higher rate or more time");
+            return invalid("the plan has no operations: increase tasks, rate or duration");
         }
         let (most, place) = match plan.servers {
-            Servers::Embedded => (MOST_IN_MEMORY, " in memory"),
-            Servers::Mongod | Servers::Sharded | Servers::Foreign(_) => (MOST, ""),
+            Servers::Embedded => (MAX_OPERATIONS_IN_MEMORY, " in memory"),
+            Servers::Mongod | Servers::Sharded | Servers::Foreign(_) => (MAX_OPERATIONS, ""),
         };
         if operations > most {
             let secs = (most / u64::from(plan.rate)).max(1);
@@ -79,17 +78,17 @@ impl Workload {
         Ok(Self { plan: plan.clone(), sequence: Sequence::new(plan.seed, &plan.workload) })
     }
 
-    /// Takes the database, or is refused. From here on, what is there is this run's.
+    /// Claims the database for this run, or returns an error if it exists.
     pub(super) async fn claim(&self, straight: &Client) -> Result<(), Box<dyn Error>> {
         self.target(straight).claim().await
     }
 
-    /// Puts there what will be changed and deleted. No fault is there yet.
+    /// Inserts the documents that the load updates and deletes.
     pub(super) async fn prepare(&self, straight: &Client) -> Result<(), Box<dyn Error>> {
         self.target(straight).prepare(&self.sequence, self.plan.operations()).await
     }
 
-    /// Makes the writes until all are made, or until `ending` is true; those under way are awaited.
+    /// Runs all operations, or until `ending` is `true`. Awaits operations in progress.
     pub(super) async fn run(
         &self,
         uri: &str,
@@ -113,14 +112,14 @@ impl Workload {
         while let Some(done) = tasks.join_next().await {
             records.append(&mut done?);
         }
-        if tokio::time::timeout(SHUTDOWN, client.clone().shutdown()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, client.clone().shutdown()).await.is_err() {
             client.shutdown().immediate(true).await;
         }
         records.sort_by_key(|record| record.began + record.took);
         Ok(records)
     }
 
-    /// How often each mark was applied, by what is in the database. All faults are over.
+    /// Counts the marks in the database. All faults must have ended.
     pub(super) async fn census(
         &self,
         straight: &Client,

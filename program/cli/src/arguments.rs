@@ -1,4 +1,4 @@
-//! Arguments of the program: its commands, and the help that lists them.
+//! Arguments of the program: the list of commands and its help.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ use crate::{
     version,
     arg_required_else_help = true,
     max_term_width = 100,
-    after_long_help = FAMILY
+    after_long_help = COMMON_RULES
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -62,11 +62,11 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Help", &["completions", "manual"]),
 ];
 
-/// Rules of all commands.
-pub(crate) const FAMILY: &str = "\
-Results go to standard output, notes and errors to standard error. With --json a result is a document on a \
-line; its field `error` is the error message, or null. A command that fails before it has a result prints \
-a document with `error` alone. Only wrong arguments leave standard output empty.
+/// Rules that all commands follow.
+pub(crate) const COMMON_RULES: &str = "\
+Results go to standard output, notes and errors to standard error. With --json, a result is a document on one \
+line; its field `error` contains the error message, or null. A command that fails before it has a result prints \
+a document with `error` only. After wrong arguments, standard output is empty.
 
 Exit status: 0 on success, 1 after an error, an interruption or a negative result, 2 if the arguments are \
 wrong.
@@ -84,9 +84,9 @@ pub(crate) fn definition() -> clap::Command {
     definition.help_template(template).override_usage("steadfast <COMMAND> [OPTIONS]")
 }
 
-/// Parses the arguments of the program. Help, and an error message about wrong arguments, end it.
+/// Parses the arguments of the program. Prints help or an argument error and exits if necessary.
 pub(crate) fn read() -> (Arguments, clap::ArgMatches) {
-    let colors = Colors::asked_for(std::env::args_os());
+    let colors = Colors::find_in(std::env::args_os());
     let matches = definition().color(colors.into()).try_get_matches();
     let matches = matches.unwrap_or_else(|error| without_passwords(error).exit());
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
@@ -156,7 +156,7 @@ mod tests {
     fn every_command_is_listed_in_the_help() {
         let definition = definition();
         let named: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        let there: Vec<_> = definition.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(named, there);
+        let existing: Vec<_> = definition.get_subcommands().map(clap::Command::get_name).collect();
+        assert_eq!(named, existing);
     }
 }

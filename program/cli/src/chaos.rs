@@ -1,4 +1,4 @@
-//! `steadfast chaos`: writes of all kinds while everything fails, and a count of what came of each.
+//! `steadfast chaos`: a load of writes under faults, and a verdict on every write.
 
 mod view;
 
@@ -14,98 +14,97 @@ use steadfast_chaos::{
 };
 use steadfast_report::{duration, words::rough};
 
-use self::view::Screen;
+use self::view::ProgressView;
 use crate::{
-    database::{Uri, Where},
-    ending::Ending,
+    database::{Uri, UriArg},
     notes::WrongArguments,
     output::Output,
     save,
+    signals::ShutdownSignals,
 };
 
-/// Prove that no write is lost or made twice, and no transaction torn: load, faults, and a count
+/// Test that no write is lost or applied twice, and no transaction is torn: load, faults and a verdict
 ///
-/// Several tasks write, while connections break, members freeze or are killed, the primary steps down, servers turn
-/// requests away and callers drop the futures of their calls. Every operation is recorded with what the driver said
-/// of it. In the end that is held against what the database holds, and four numbers come out: how many writes were
-/// applied twice, how many were acknowledged and are lost, how many were said not to be applied, or to have had a
-/// result, that is not so, and how many transactions were applied in part. All of them must be zero, whatever
-/// happened on the way.
+/// Several tasks write while connections break, members freeze or are killed, the primary steps down, servers reject
+/// requests and callers drop the futures of their calls. Each operation is recorded with the outcome that the driver
+/// reports. At the end, the records are compared with the database. The verdict has four numbers: writes applied twice,
+/// acknowledged writes that are lost, writes whose reported outcome or result is wrong, and transactions applied in
+/// part. All four must be zero.
 ///
-/// Without --mongod and --uri it needs nothing: three servers run inside of this program, and are gone with it.
+/// Without --mongod and --uri, three servers run in the memory of this process.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Chaos {
-    /// Use three servers in the memory of this program; it is so by default
+    /// Use three servers in the memory of this process (the default)
     #[arg(long, conflicts_with_all = ["mongod", "uri"])]
     embedded: bool,
 
-    /// Use three real servers, which are fetched, started and stopped for this
+    /// Use three real servers, which are downloaded, started and stopped for the run
     #[arg(long, conflicts_with = "uri")]
     mongod: bool,
 
-    /// With --mongod: use a sharded cluster, of two shards of three members and two mongos
+    /// With --mongod: use a sharded cluster of two mongos and two shards with three members each
     ///
     /// All collections are sharded, chunks move between the shards, and mongos are killed and frozen, too.
     #[arg(long, requires = "mongod")]
     sharded: bool,
 
-    /// Use this deployment: a connection string
+    /// Connection string of an existing deployment to use
     ///
-    /// Faults are made on the way to it, and happen to this program alone; only with --faults step-down, its
-    /// primary does step down. Nothing is killed, and no other database is touched. It is not taken from the
-    /// environment: chaos is not for a deployment that somebody forgot was named there.
+    /// Faults are injected between this program and the deployment, and affect this program only. With --faults
+    /// step-down, the primary of the deployment steps down. No server is killed, and no other database is touched. The
+    /// variable STEADFAST_URI is ignored, to exclude a run on a deployment by accident.
     #[arg(long, value_name = "URI")]
     uri: Option<Uri>,
 
-    /// Which writes: any of them, with commas between
+    /// Kinds of writes, separated by commas
     #[arg(long, value_name = "WRITES", value_delimiter = ',', default_values = Load::ALL.map(Load::name), value_parser = loads())]
     workload: Vec<Load>,
 
-    /// Which faults: any of them, with commas between; by default all, or with --uri cuts,slow,overload,drops
+    /// Faults, separated by commas; by default all, or cuts,slow,overload,drops with --uri
     #[arg(long, value_name = "FAULTS", value_delimiter = ',', value_parser = choices())]
-    faults: Option<Vec<Choice>>,
+    faults: Option<Vec<FaultChoice>>,
 
-    /// What the application does about an error; with always-retry and retry-once, writes are made twice
+    /// Reaction of the application to an error; with always-retry and retry-once, writes are applied twice
     #[arg(long, value_name = "STRATEGY", default_value_t = Strategy::RetryableWrites, value_parser = strategies())]
     strategy: Strategy,
 
-    /// How many tasks write at a time: 1 to 256
+    /// Number of tasks that write in parallel: 1 to 256
     #[arg(long, value_name = "NUMBER", default_value_t = TASKS, value_parser = clap::value_parser!(u32).range(1..=256))]
     tasks: u32,
 
-    /// How many operations begin in a second, if the tasks get round to it: 1 to 5000
+    /// Operations started per second, if the tasks keep up: 1 to 5000
     #[arg(long, value_name = "NUMBER", default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=5000))]
     rate: u32,
 
-    /// How long operations begin: 1s to 1d
+    /// Duration of the load: 1s to 1d
     ///
-    /// With the rate, it makes 2,000,000 operations at most, or 300,000 on servers in memory.
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = lasting)]
+    /// Rate times duration must not exceed 2,000,000 operations, or 300,000 on servers in memory.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = load_duration)]
     duration: Duration,
 
-    /// How long an operation may take, with all its attempts: 100ms to 1h
+    /// Time-out of an operation with all its attempts: 100ms to 1h
     ///
-    /// With less than a failover takes, operations fail that would else only take longer; they still have to say
-    /// truly what became of them.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = patience)]
+    /// With a time-out shorter than a failover, operations fail that would otherwise only take longer. Their errors must
+    /// still report the outcome correctly.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = operation_timeout)]
     timeout: Duration,
 
-    /// The same seed: the same operations, and the same faults at the same times
+    /// Seed: the same seed gives the same operations, and the same faults at the same times
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// With --uri: the database that is written to, steadfast_chaos by default; it must not be there yet
+    /// With --uri: the database of the run, steadfast_chaos by default; it must not exist
     #[arg(long, value_name = "NAME", value_parser = database)]
     database: Option<String>,
 
-    /// With --uri: leave that database there in the end
+    /// With --uri: keep the database of the run
     #[arg(long)]
     keep: bool,
 
-    /// Write a report to this file: a page that needs nothing else
+    /// Write a report to this file: a self-contained HTML page
     ///
-    /// A file that is there is replaced, once all of the new one is written.
+    /// An existing file is replaced when the new one is complete.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
@@ -115,7 +114,7 @@ pub(crate) struct Chaos {
 
 const EXAMPLES: &str = "\
 Examples:
-  A minute on servers in memory, and a page about it:
+  A minute on servers in memory, with a report:
   $ steadfast chaos --report chaos.html
 
   Five minutes on real servers, some of which are killed:
@@ -124,56 +123,56 @@ Examples:
   On a sharded cluster of real servers, while chunks move:
   $ steadfast chaos --mongod --sharded --duration 5m --report chaos.html
 
-  What comes of an application that sends again on any error:
+  An application that retries after any error:
   $ steadfast chaos --strategy always-retry --faults cuts
 
-  On a deployment of yours:
+  On an existing deployment:
   $ steadfast chaos --uri mongodb://localhost:27017 --duration 30s
 
   For a script:
   $ steadfast chaos --quiet --json --duration 10s | jq .verdict
 
-How it is counted: every write leaves a mark of its own, a number that no other write has, and that
-is seen in the database once for each time that the write was applied. Acknowledged: there must be
-one. Failed and said not to be applied: none. Failed and said to be in doubt, or dropped by the
-caller: none or one. Of a transaction: all of its marks, or none. docs/chaos.md tells more.
+How it is counted: each write stores a unique number, its mark, once for each time that the write is
+applied. A write that was acknowledged must have one mark. A write that failed as not applied must
+have none. A write in doubt, or dropped by the caller, may have none or one. A transaction must have
+all of its marks or none. Details: docs/chaos.md.
 
-Ctrl-C (or SIGTERM) ends the load and the faults; what was done until then is counted. A second one
-ends all at once.
+Ctrl-C (or SIGTERM) ends the load and the faults; the operations until then are counted. A second one
+ends the program at once.
 
-Exit status: 0 if all four numbers are zero. 1 if one of them is not, if it could not be done, or
-if it was interrupted. 2 if the arguments are wrong.";
+Exit status: 0 if all four numbers are zero. 1 if one of them is not, after an error or an interruption.
+2 if the arguments are wrong.";
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(chaos: Chaos) -> Result<(), Box<dyn Error>> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(chaos.run());
-    // What was given up may still be waiting for a server.
+    // Dropped operations may still wait for a server.
     runtime.shutdown_background();
     done
 }
 
 impl Chaos {
     async fn run(self) -> Result<(), Box<dyn Error>> {
-        let mut ending = Ending::awaited()?;
+        let mut signals = ShutdownSignals::install()?;
         let plan = self.plan()?;
         if let Some(path) = &self.report {
             save::check("--report", path)?;
         }
         if let Some(uri) = &self.uri {
             // The library would connect, too; errors of the connection string are explained here.
-            let (at, notes) = (Where::at(uri.as_str())?, self.output.notes("chaos"));
+            let (at, notes) = (UriArg::new(uri.as_str())?, self.output.notes("chaos"));
             tokio::select! {
                 reached = at.connect(&notes) => drop(reached?),
-                () = ending.comes() => {
+                () = signals.received() => {
                     return Err("interrupted before the load began; nothing was done".into());
                 }
             }
         }
-        let screen = Arc::new(Screen::new(self.output));
+        let view = Arc::new(ProgressView::new(self.output));
         let lasting = plan.lasting;
-        let report = run_observed(plan, screen, async || ending.comes().await).await;
+        let report = run_observed(plan, view, async || signals.received().await).await;
         let report = report.map_err(|error| match error.downcast::<InvalidPlan>() {
             Ok(invalid) => Box::new(WrongArguments(invalid.to_string())),
             Err(other) => other,
@@ -188,7 +187,7 @@ impl Chaos {
         self.output.conclude(text.trim_end(), report.json(page), ended)
     }
 
-    /// The exit status, and why.
+    /// Prints warnings, and returns the last problem as the error.
     fn end(
         &self,
         report: &Report,
@@ -197,7 +196,7 @@ impl Chaos {
     ) -> Result<(), Box<dyn Error>> {
         let interrupted = report.interrupted_after().map(|after| {
             let (after, of) = (rough(after), duration::show(lasting));
-            format!("interrupted after {after} of {of}; what was done until then is counted")
+            format!("interrupted after {after} of {of}; the operations until then are counted")
         });
         let mut all: Vec<String> =
             saved.into_iter().chain(report.left_behind.clone()).chain(interrupted).collect();
@@ -208,7 +207,7 @@ impl Chaos {
         Err(last.into())
     }
 
-    /// What the arguments ask for, if it can be.
+    /// Converts the arguments to a plan, and checks it.
     fn plan(&self) -> Result<Plan, WrongArguments> {
         let servers = match &self.uri {
             Some(uri) => Servers::Foreign(steadfast_chaos::Uri::new(uri.as_str())),
@@ -217,8 +216,7 @@ impl Chaos {
             None => Servers::Embedded,
         };
         if self.uri.is_none() {
-            let own =
-                "is for a deployment of yours (--uri): the servers of this run are gone with it";
+            let own = "requires --uri: the other servers exist for the run only";
             for (option, is_given) in
                 [("--keep", self.keep), ("--database", self.database.is_some())]
             {
@@ -243,21 +241,23 @@ impl Chaos {
         Ok(plan)
     }
 
-    /// Those that were chosen, each once and in the same order however they were written.
+    /// Returns the selected faults, each once, in the order of [`Fault::ALL`].
     fn faults(&self, servers: &Servers) -> Result<Vec<Fault>, WrongArguments> {
         let Some(choices) = &self.faults else { return Ok(servers.default_faults()) };
-        if choices.len() > 1 && choices.contains(&Choice::None) {
-            return Err(WrongArguments("--faults: none goes with no other".to_owned()));
+        if choices.len() > 1 && choices.contains(&FaultChoice::None) {
+            return Err(WrongArguments(
+                "--faults: none cannot be combined with another".to_owned(),
+            ));
         }
         let mut faults = Vec::new();
         for fault in Fault::ALL {
             match servers.refuses(fault) {
-                Some(why) if choices.contains(&Choice::One(fault)) => {
+                Some(why) if choices.contains(&FaultChoice::One(fault)) => {
                     return Err(WrongArguments(format!("--faults: {why}")));
                 }
                 Some(_) => {}
-                None if choices.contains(&Choice::All) => faults.push(fault),
-                None if choices.contains(&Choice::One(fault)) => faults.push(fault),
+                None if choices.contains(&FaultChoice::All) => faults.push(fault),
+                None if choices.contains(&FaultChoice::One(fault)) => faults.push(fault),
                 None => {}
             }
         }
@@ -265,23 +265,26 @@ impl Chaos {
     }
 }
 
-/// What can be written after `--faults`.
+/// Value of `--faults`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum FaultChoice {
     All,
     None,
     One(Fault),
 }
 
-fn choices() -> impl TypedValueParser<Value = Choice> {
+fn choices() -> impl TypedValueParser<Value = FaultChoice> {
     let faults = Fault::ALL.map(|it| PossibleValue::new(it.name()).help(it.description()));
     let others = [
-        PossibleValue::new("all").help("All that the servers can have"),
-        PossibleValue::new("none").help("The load alone"),
+        PossibleValue::new("all").help("All faults that the servers support"),
+        PossibleValue::new("none").help("No faults"),
     ];
     PossibleValuesParser::new(faults.into_iter().chain(others)).map(|name| match &*name {
-        "all" => Choice::All,
-        _ => Fault::ALL.into_iter().find(|it| it.name() == name).map_or(Choice::None, Choice::One),
+        "all" => FaultChoice::All,
+        _ => Fault::ALL
+            .into_iter()
+            .find(|it| it.name() == name)
+            .map_or(FaultChoice::None, FaultChoice::One),
     })
 }
 
@@ -295,26 +298,26 @@ fn loads() -> impl TypedValueParser<Value = Load> {
 fn strategies() -> impl TypedValueParser<Value = Strategy> {
     let all = Strategy::ALL.map(|strategy| {
         PossibleValue::new(strategy.name()).help(match strategy {
-            Strategy::DontRetry => "Raises it",
+            Strategy::DontRetry => "Raises the error",
             Strategy::AlwaysRetry { .. } => {
-                "Sends again on any error: what was done already is done twice"
+                "Retries after any error: an executed write is applied twice"
             }
             Strategy::RetryNetworkErrorsOnce => {
-                "Sends again once if the network broke: done twice as well"
+                "Retries once after a network error: applied twice as well"
             }
-            Strategy::RetryIdempotent => "Writes so that it can be repeated, and repeats it",
-            Strategy::RetryableWrites => "Lets the driver send again, and the server recognise it",
+            Strategy::RetryIdempotent => "Uses idempotent writes, and retries them",
+            Strategy::RetryableWrites => "Uses retryable writes: the server recognises the retry",
             _ => "",
         })
     });
     PossibleValuesParser::new(all).try_map(|name| name.parse::<Strategy>())
 }
 
-fn lasting(text: &str) -> Result<Duration, String> {
+fn load_duration(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_secs(1), Duration::from_secs(24 * 3600))
 }
 
-fn patience(text: &str) -> Result<Duration, String> {
+fn operation_timeout(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_millis(100), Duration::from_secs(3600))
 }
 
@@ -323,20 +326,21 @@ fn within(text: &str, least: Duration, most: Duration) -> Result<Duration, Strin
     if (least..=most).contains(&given) {
         return Ok(given);
     }
-    Err(format!("it is from {} to {}", duration::show(least), duration::show(most)))
+    Err(format!("expected {} to {}", duration::show(least), duration::show(most)))
 }
 
-/// The name of a database that can be made, and is no other's.
+/// Checks the name of a database, which must not be one of the server.
 fn database(name: &str) -> Result<String, String> {
-    const OTHERS: [&str; 3] = ["admin", "config", "local"];
+    const RESERVED: [&str; 3] = ["admin", "config", "local"];
     let is_possible = |c: char| !c.is_control() && !" /\\.\"$*<>:|?".contains(c);
     if name.is_empty() || name.len() > 63 || !name.chars().all(is_possible) {
-        return Err("a database's name has 1 to 63 bytes, without any of / \\ . \" $ * < > : | ? \
-                    and spaces"
-            .to_owned());
+        return Err(
+            "a database name has 1 to 63 bytes, without spaces and without / \\ . \" $ * < > : | ?"
+                .to_owned(),
+        );
     }
-    if OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other)) {
-        return Err("that is a database of the servers themselves".to_owned());
+    if RESERVED.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+        return Err("this database belongs to the server".to_owned());
     }
     Ok(name.to_owned())
 }

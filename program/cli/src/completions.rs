@@ -1,15 +1,15 @@
-//! `steadfast completions`: what a shell needs to know to complete command lines.
+//! `steadfast completions`: shell completion scripts.
 
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::{arguments, errand::Done, notes};
+use crate::{arguments, context::CommandResult, notes};
 
-/// Print a script with which a shell completes commands and options
+/// Print a shell script that completes commands and options
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Completions {
-    /// The shell that it is for
+    /// Shell of the script
     #[arg(value_name = "SHELL", value_enum)]
     shell: Shell,
 }
@@ -35,10 +35,10 @@ Examples:
   PowerShell, in $PROFILE:
   $ steadfast completions powershell | Out-String | Invoke-Expression
 
-Exit status: 0 if all went well, 1 if it could not be printed, 2 if the arguments are wrong.";
+Exit status: 0 on success, 1 if the script could not be printed, 2 if the arguments are wrong.";
 
 /// Prints the script.
-pub(crate) fn run(completions: &Completions) -> Done {
+pub(crate) fn run(completions: &Completions) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(
         completions.shell,

@@ -1,5 +1,4 @@
-//! The deployment that a command works on: its connection string, the client for it, and what to do when it
-//! cannot be reached.
+//! Deployment of a command: connection string, client, and explanations of connection errors.
 
 use std::{convert::Infallible, error::Error, fmt::Write, str::FromStr, time::Duration};
 
@@ -11,45 +10,45 @@ use crate::{
     notes::{Notes, WrongArguments},
 };
 
-/// How long to look for a server unless the connection string says otherwise: a person waits.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Default of `serverSelectionTimeoutMS`, shorter than that of the driver: the user is waiting.
+const SELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After so long in silence, people are told what is waited for.
-const SILENCE: Duration = Duration::from_secs(1);
+/// Time without a reply after which a note is printed.
+const NOTE_AFTER: Duration = Duration::from_secs(1);
 
-/// The variable that has a connection string for all commands.
+/// Environment variable with the connection string for all commands.
 const VARIABLE: &str = "STEADFAST_URI";
 
-/// Which deployment.
+/// Required option `--uri`.
 #[derive(Args, Debug)]
-pub(crate) struct Where {
-    /// The deployment: a connection string, such as mongodb://localhost:27017
+pub(crate) struct UriArg {
+    /// Connection string of the deployment, such as mongodb://localhost:27017
     ///
-    /// It may also be in the environment, where other users of the machine do not see its password.
+    /// The variable hides its password from other users of the machine.
     #[arg(long, value_name = "URI", env = VARIABLE, hide_env_values = true)]
     uri: Uri,
 }
 
-impl Where {
-    /// The deployment of a connection string.
-    pub(crate) fn at(uri: &str) -> Result<Self, WrongArguments> {
+impl UriArg {
+    /// Checks a connection string.
+    pub(crate) fn new(uri: &str) -> Result<Self, WrongArguments> {
         let uri = Uri(uri.to_owned());
         uri.check().map(|()| Self { uri })
     }
 
-    /// A client that has found the deployment.
+    /// Returns a client after a successful `ping`.
     pub(crate) async fn connect(&self, notes: &Notes) -> Result<Client, Box<dyn Error>> {
-        let (client, hosts, patience) = self.prepare(notes).await?;
-        reach(&client, &hosts, patience, notes).await?;
+        let (client, hosts, timeout) = self.prepare(notes).await?;
+        ping(&client, &hosts, timeout, notes).await?;
         Ok(client)
     }
 
-    /// A client that may find the deployment later.
+    /// Returns a client without connecting.
     pub(crate) async fn client(&self, notes: &Notes) -> Result<Client, Box<dyn Error>> {
         self.prepare(notes).await.map(|(client, _, _)| client)
     }
 
-    /// A client, its hosts for messages, and how long it looks for them.
+    /// Returns a client, its hosts for messages, and its server selection time-out.
     async fn prepare(&self, notes: &Notes) -> Result<(Client, String, Duration), Box<dyn Error>> {
         let wrong = |error: steadfast::error::Error| match &*error.kind {
             ErrorKind::InvalidArgument { message, .. } => {
@@ -60,42 +59,42 @@ impl Where {
         self.uri.check()?;
         let mut options = ClientOptions::parse(&self.uri.0).await.map_err(wrong)?;
         options.app_name.get_or_insert_with(|| format!("steadfast {}", notes.command()));
-        let patience = *options.server_selection_timeout.get_or_insert(PATIENCE);
+        let timeout = *options.server_selection_timeout.get_or_insert(SELECTION_TIMEOUT);
         let hosts: Vec<_> = options.hosts.iter().map(ToString::to_string).collect();
         let hosts = hosts.join(", ");
         let client = Client::with_options(options).map_err(wrong)?;
-        Ok((client, hosts, patience))
+        Ok((client, hosts, timeout))
     }
 }
 
-/// Which deployment, where one is not always needed.
+/// Optional option `--uri`.
 #[derive(Args, Debug)]
-pub(crate) struct PerhapsWhere {
-    /// The deployment: a connection string, such as mongodb://localhost:27017
+pub(crate) struct OptionalUriArg {
+    /// Connection string of the deployment, such as mongodb://localhost:27017
     ///
-    /// It may also be in the environment, where other users of the machine do not see its password.
+    /// The variable hides its password from other users of the machine.
     #[arg(long, value_name = "URI", env = VARIABLE, hide_env_values = true)]
     uri: Option<Uri>,
 }
 
-impl PerhapsWhere {
-    /// The one that was given.
-    pub(crate) fn given(&self) -> Option<Where> {
-        self.uri.clone().map(|uri| Where { uri })
+impl OptionalUriArg {
+    /// Returns the connection string of the option or the environment.
+    pub(crate) fn to_uri_arg(&self) -> Option<UriArg> {
+        self.uri.clone().map(|uri| UriArg { uri })
     }
 
-    /// The one that was given for this very command. The environment may have one for others.
-    pub(crate) fn typed(&self) -> Option<Where> {
-        self.given().filter(|it| !it.uri.is_of_environment())
+    /// Returns the connection string of the option, but not that of the environment.
+    pub(crate) fn as_typed(&self) -> Option<UriArg> {
+        self.to_uri_arg().filter(|it| !it.uri.is_from_environment())
     }
 }
 
-/// Which deployments, where there may be several.
+/// Required option `--uri`, which can be repeated.
 #[derive(Args, Debug)]
-pub(crate) struct Places {
-    /// The deployment: a connection string, such as mongodb://localhost:27017; several times for several
+pub(crate) struct UriArgs {
+    /// Connection string of a deployment, such as mongodb://localhost:27017; can be repeated
     ///
-    /// It may also be in the environment, where other users of the machine do not see its password.
+    /// The variable hides its password from other users of the machine.
     #[arg(
         long,
         required = true,
@@ -106,22 +105,22 @@ pub(crate) struct Places {
     uri: Vec<Uri>,
 }
 
-impl Places {
-    /// Clients that have found them, in their order.
+impl UriArgs {
+    /// Returns a client for each deployment after a successful `ping`, in the same order.
     pub(crate) async fn connect(&self, notes: &Notes) -> Result<Vec<Client>, Box<dyn Error>> {
         let mut clients = Vec::with_capacity(self.uri.len());
         for uri in &self.uri {
-            clients.push(Where { uri: uri.clone() }.connect(notes).await?);
+            clients.push(UriArg { uri: uri.clone() }.connect(notes).await?);
         }
         Ok(clients)
     }
 }
 
-/// A connection string. It is not shown: there may be a password in it.
+/// A connection string. `Debug` hides it because it may contain a password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Uri(String);
 
-/// Anything is taken at first: what is refused as an argument is shown, and the password with it.
+/// Accepts any text; [`Uri::check`] is called later. Clap quotes rejected arguments, which would print the password.
 impl FromStr for Uri {
     type Err = Infallible;
 
@@ -131,7 +130,7 @@ impl FromStr for Uri {
 }
 
 impl Uri {
-    /// With the password, if there is one.
+    /// Returns the connection string with its password.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -145,14 +144,14 @@ impl Uri {
         Err(WrongArguments(format!("{}: {what}", self.origin())))
     }
 
-    /// Whether it is the environment's.
-    pub(crate) fn is_of_environment(&self) -> bool {
+    /// Returns `true` if the environment has this connection string.
+    pub(crate) fn is_from_environment(&self) -> bool {
         std::env::var(VARIABLE).is_ok_and(|it| it == self.0)
     }
 
-    /// Where it was given.
+    /// Returns the name of the option or variable, for error messages.
     fn origin(&self) -> &'static str {
-        if self.is_of_environment() { VARIABLE } else { "--uri" }
+        if self.is_from_environment() { VARIABLE } else { "--uri" }
     }
 }
 
@@ -162,11 +161,11 @@ impl std::fmt::Debug for Uri {
     }
 }
 
-/// Waits until there is a server that takes writes, and says so if it takes long.
-async fn reach(
+/// Waits for a writable server, and prints a note if that takes long.
+async fn ping(
     client: &Client,
     hosts: &str,
-    patience: Duration,
+    timeout: Duration,
     notes: &Notes,
 ) -> Result<(), Box<dyn Error>> {
     let admin = client.database("admin");
@@ -174,41 +173,41 @@ async fn reach(
     tokio::pin!(ping);
     let answer = tokio::select! {
         answer = &mut ping => answer,
-        () = tokio::time::sleep(SILENCE) => {
-            let rest = duration::show(patience);
-            notes.say(format_args!("connecting to {hosts} (it is given up after {rest}) …"));
+        () = tokio::time::sleep(NOTE_AFTER) => {
+            let rest = duration::show(timeout);
+            notes.info(format_args!("connecting to {hosts} (time-out {rest}) …"));
             ping.await
         }
     };
-    answer.map(drop).map_err(|error| explained(&error, hosts, Some(patience)).into())
+    answer.map(drop).map_err(|error| explained(&error, hosts, Some(timeout)).into())
 }
 
-/// Of an operation on a deployment that was reached before: what happened, why, and what to do next.
+/// Explains an error of an operation after a successful connection: what failed, why, and what to do.
 pub(crate) fn explain(error: &steadfast::error::Error) -> String {
     explained(error, "the deployment", None)
 }
 
-/// Whether the caller asked for something that cannot be.
+/// Returns `true` for an invalid argument.
 pub(crate) fn is_wrong_argument(error: &steadfast::error::Error) -> bool {
     matches!(&*error.kind, ErrorKind::InvalidArgument { .. })
 }
 
-fn explained(error: &steadfast::error::Error, hosts: &str, patience: Option<Duration>) -> String {
-    let (what, next) = match &*error.kind {
+fn explained(error: &steadfast::error::Error, hosts: &str, timeout: Option<Duration>) -> String {
+    let (mut message, next) = match &*error.kind {
         ErrorKind::ServerSelection { .. } => (
-            match patience.map(duration::show) {
+            match timeout.map(duration::show) {
                 Some(time) => {
-                    format!("no server that takes writes was found at {hosts} within {time}")
+                    format!("no writable server was found at {hosts} within {time}")
                 }
-                None => format!("there is no server of {hosts} any more that takes writes"),
+                None => format!("no writable server of {hosts} can be reached any more"),
             },
             "Check that it is running, that it can be reached from this machine, and that the connection \
              string names the right hosts and replica set. To wait longer, add \
              serverSelectionTimeoutMS=60000 to the connection string.",
         ),
         ErrorKind::Authentication { .. } => (
-            format!("{hosts} refused the login"),
-            "Check user and password in the connection string, and authSource if the user is kept in \
+            format!("authentication on {hosts} failed"),
+            "Check user and password in the connection string, and authSource if the user is defined in \
              another database.",
         ),
         ErrorKind::DnsResolve { .. } => (
@@ -216,39 +215,38 @@ fn explained(error: &steadfast::error::Error, hosts: &str, patience: Option<Dura
             "Check its spelling in the connection string, and this machine's DNS.",
         ),
         ErrorKind::InvalidTlsConfig { .. } => (
-            "the connection cannot be encrypted as the connection string asks".to_owned(),
+            "TLS cannot be configured as the connection string requires".to_owned(),
             "Check the files that tlsCAFile and tlsCertificateKeyFile name.",
         ),
         _ if error.code() == Some(UNAUTHORIZED) => (
-            format!("{hosts} does not allow this"),
+            format!("{hosts} rejected a command: the user is not authorized"),
             "Log in as a user who has the role readWrite on that database: put user and password into \
              the connection string.",
         ),
         _ if error.is_network_error() => (
-            format!("the connection to {hosts} broke"),
-            "Run the command again: what was done stays done, and nothing is done twice.",
+            format!("the connection to {hosts} failed"),
+            "Run the command again: completed work is kept, and nothing is applied twice.",
         ),
         _ => return error.to_string(),
     };
-    let mut said = what;
-    // To a string, this does not fail.
-    let _ = write!(said, "\n  why: {error}\n  next: {next}");
-    said
+    // Writing to a string does not fail.
+    let _ = write!(message, "\n  why: {error}\n  next: {next}");
+    message
 }
 
 const UNAUTHORIZED: i32 = 13;
 
-/// A collection as people name it: `database.collection`.
+/// Parses a namespace, `database.collection`.
 pub(crate) fn namespace(text: &str) -> Result<Namespace, String> {
     match text.split_once('.') {
         Some((db, _)) if db.contains(['/', '\\', ' ', '"', '$']) => {
-            Err("the name of a database has no space, and none of / \\ \" $".to_owned())
+            Err("a database name must not contain spaces or any of / \\ \" $".to_owned())
         }
         Some((db, coll)) if !db.is_empty() && !coll.is_empty() => {
             Ok(Namespace { db: db.to_owned(), coll: coll.to_owned() })
         }
         Some(_) | None => {
-            Err("it is a database and a collection, with a dot between them".to_owned())
+            Err("expected a database and a collection, with a dot between them".to_owned())
         }
     }
 }
@@ -258,23 +256,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collection_is_named_with_its_database() {
+    fn namespace_has_a_database_and_a_collection() {
         let named = namespace("shop.orders.old").unwrap();
         assert_eq!((named.db.as_str(), named.coll.as_str()), ("shop", "orders.old"));
         for wrong in ["orders", ".orders", "shop.", ""] {
             assert!(namespace(wrong).is_err(), "{wrong}");
         }
         for wrong in ["my shop.orders", "a/b.c", "$x.y"] {
-            assert!(namespace(wrong).unwrap_err().contains("no space"), "{wrong}");
+            assert!(namespace(wrong).unwrap_err().contains("spaces"), "{wrong}");
         }
     }
 
     #[test]
-    fn a_connection_string_is_not_shown() {
+    fn debug_hides_the_connection_string() {
         let uri: Uri = "mongodb://root:secret@localhost".parse().unwrap();
         assert!(!format!("{uri:?}").contains("secret"));
         uri.check().unwrap();
-        let refused = Uri("root:secret@localhost".to_owned()).check().unwrap_err();
-        assert!(!refused.to_string().contains("secret"), "{refused}");
+        let error = Uri("root:secret@localhost".to_owned()).check().unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
     }
 }

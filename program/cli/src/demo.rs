@@ -1,7 +1,7 @@
-//! `steadfast demo`: the counter of five applications, while their servers and their network misbehave.
+//! `steadfast demo`: the counters of five applications while servers and network fail.
 
+mod deployment;
 mod plan;
-mod stage;
 mod table;
 mod tally;
 mod view;
@@ -12,35 +12,35 @@ use clap::Args;
 use tokio::time::{Instant, error::Elapsed, sleep_until, timeout};
 
 use self::{
-    plan::{Plan, Trouble},
-    stage::Stage,
+    deployment::DemoDeployment,
+    plan::{DemoFault, Plan},
     tally::Tallies,
-    view::View,
+    view::DemoProgress,
 };
 use crate::{
+    context::{self, CommandContext, CommandResult},
     duration,
-    errand::{self, Done, Errand},
     notes::WrongArguments,
     output::Output,
 };
 
-/// Show what becomes of a counter when replies are lost, the primary steps down, and servers shed load
+/// Show what happens to a counter when replies are lost, the primary steps down and servers shed load
 ///
-/// Five applications count the same events, each with another answer to errors. Between them and three
-/// servers, replies and requests are lost; the primary steps down; the servers turn requests away. It
-/// needs no database and no arguments: the servers run inside of this program, and are gone with it.
+/// Five applications count the same events, each with a different reaction to errors. Between them and three servers,
+/// replies and requests are lost; the primary steps down; the servers reject requests. No database and no arguments
+/// are needed: the servers run in the memory of this process.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Demo {
-    /// How many events each application counts: 20 to 1000
+    /// Number of events that each application counts: 20 to 1000
     #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = clap::value_parser!(u64).range(20..=1_000))]
     events: u64,
 
-    /// How long it is to take, more or less; with 0, as little as possible
+    /// Approximate duration; 0 is as short as possible
     #[arg(long, value_name = "DURATION", default_value = "18s", value_parser = duration::parse)]
     duration: Duration,
 
-    /// Which of the events meet with trouble: the same seed, the same events
+    /// Seed: the same seed applies faults to the same events
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
 
@@ -52,92 +52,94 @@ const EXAMPLES: &str = "\
 Examples:
   $ steadfast demo
 
-  Other events meet with trouble, and there are more of them:
+  More events, and faults on other events:
   $ steadfast demo --seed 7 --events 1000
 
   In a script:
   $ steadfast demo --duration 0 --quiet --json
 
-What the strategies are, and why they come out as they do: docs/resilience.md.
+The strategies, and the reasons for their results: docs/resilience.md.
 
-Exit status: 0 if all came out as it should: exact where Steadfast counts, and wrong where it must be. 1 if \
-something else came out, or if it was interrupted. 2 if the arguments are wrong.";
+Exit status: 0 if all results are as expected: exact for the strategies of Steadfast, and wrong for the others. 1 \
+after another result, an error or an interruption. 2 if the arguments are wrong.";
 
-/// The longest that it may take.
+/// Maximum of `--duration`.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// When one event, or the beginning, has taken so long, something is wrong. All of them together may take longer,
-/// where a machine has much else to do.
-const BOUND: Duration = Duration::from_secs(120);
+/// Time-out of one event and of the start. All events together may take longer on a busy machine.
+const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Shows it.
-pub(crate) fn run(demo: Demo) -> Done {
-    errand::run("demo", demo.output, async |errand| demo.run(errand).await)
+/// Runs the command.
+pub(crate) fn run(demo: Demo) -> CommandResult {
+    context::run("demo", demo.output, async |context| demo.run(context).await)
 }
 
 impl Demo {
-    async fn run(&self, errand: &mut Errand) -> Done {
+    async fn run(&self, context: &mut CommandContext) -> CommandResult {
         if self.duration > LONGEST {
             return Err(WrongArguments("--duration: at most 10m".to_owned()).into());
         }
         let plan = Plan::new(self.events, self.seed);
         let mut tallies = Tallies::new();
-        let mut view = View::new(errand.notes, self.output, &plan);
+        let mut view = DemoProgress::new(context.notes, self.output, &plan);
         let ended = tokio::select! {
-            played = self.play(&plan, &mut tallies, &mut view) => Some(played),
-            () = errand.ending.comes() => None,
+            ran = self.run_events(&plan, &mut tallies, &mut view) => Some(ran),
+            () = context.signals.received() => None,
         };
         let (done, events) = (tallies.done(), self.events);
         let why = match ended {
-            Some(Err(error)) if error.is::<Elapsed>() => "out of time",
-            Some(played) => {
+            Some(Err(error)) if error.is::<Elapsed>() => "timed out",
+            Some(ran) => {
                 view.end();
-                played?;
-                return self.conclude(&plan, &tallies, errand);
+                ran?;
+                return self.conclude(&plan, &tallies, context);
             }
             None => "interrupted",
         };
-        view.cut_short();
-        Err(format!("{why} after {done} of {events} events; nothing is left behind").into())
+        view.leave();
+        Err(format!("{why} after {done} of {events} events; the servers were stopped").into())
     }
 
-    /// All events, one after the other; each application counts an event at the same time as the others.
-    async fn play(
+    /// Runs all events, one after the other. The applications count each event concurrently.
+    async fn run_events(
         &self,
         plan: &Plan,
         tallies: &mut Tallies,
-        view: &mut View,
+        view: &mut DemoProgress,
     ) -> Result<(), Box<dyn Error>> {
         let whole = self.duration;
-        // A tenth of the time is without a primary.
-        let (_, step_downs) = plan.of(Trouble::StepDown);
-        let vacancy = whole.div_f64(as_f64(10 * step_downs));
-        let stage = timeout(BOUND, Stage::set(self.seed, vacancy)).await??;
+        // A tenth of the duration is without a primary.
+        let (_, step_downs) = plan.of(DemoFault::StepDown);
+        let without_primary = whole.div_f64(as_f64(10 * step_downs));
+        let deployment =
+            timeout(STEP_TIMEOUT, DemoDeployment::start(self.seed, without_primary)).await??;
         let began = Instant::now();
         for (number, event) in plan.events().enumerate() {
             let number = u64::try_from(number)?;
-            view.begins(event);
+            view.show_fault(event);
             let due = whole.mul_f64(as_f64(number) / as_f64(self.events));
             sleep_until(began + due).await;
-            let counted = timeout(vacancy + BOUND, stage.event(event)).await??;
-            tallies.add(event, counted);
-            tallies.set_counters(timeout(BOUND, stage.counters()).await??);
-            view.follow(tallies);
+            let counted =
+                timeout(without_primary + STEP_TIMEOUT, deployment.event(event)).await??;
+            tallies.add(event, &counted);
+            tallies.set_counters(timeout(STEP_TIMEOUT, deployment.counters()).await??);
+            view.update(tallies);
         }
         Ok(())
     }
 
-    fn conclude(&self, plan: &Plan, tallies: &Tallies, errand: &Errand) -> Done {
-        let surprises = tallies.surprises(plan);
+    fn conclude(&self, plan: &Plan, tallies: &Tallies, context: &CommandContext) -> CommandResult {
+        let unexpected = tallies.unexpected(plan);
         let paint = self.output.paint(&std::io::stdout());
         let text = table::text(paint, plan, tallies);
-        let document = table::json(self.seed, plan, tallies, &surprises);
-        let verdict = if surprises.is_empty() { Ok(()) } else { Err(surprises.join("; ").into()) };
-        errand.output.conclude(text.trim_end(), document, verdict)
+        let document = table::json(self.seed, plan, tallies, &unexpected);
+        let verdict =
+            if unexpected.is_empty() { Ok(()) } else { Err(unexpected.join("; ").into()) };
+        context.output.conclude(text.trim_end(), document, verdict)
     }
 }
 
-/// For proportions; there are at most some thousands of events.
+/// Converts a number of events, which are at most some thousands.
 fn as_f64(number: u64) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }

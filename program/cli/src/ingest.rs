@@ -4,16 +4,16 @@ mod batch;
 mod checkpoint;
 mod csv;
 mod datacenters;
+mod existing;
 mod frontier;
 mod json;
-mod look;
 mod progress;
 mod record;
 mod rejects;
 mod report;
+mod run;
 mod source;
 mod split;
-mod work;
 mod write;
 
 use std::{
@@ -35,18 +35,18 @@ use self::{
     progress::Progress,
     record::Shape,
     rejects::Rejects,
-    report::{Outcome, wrong},
-    source::{Asked, Format, Source},
-    split::Place,
-    work::Work,
-    write::Target,
+    report::{IngestOutcome, wrong},
+    run::IngestRun,
+    source::{Format, Source, SourceOptions},
+    split::Position,
+    write::WriteTarget,
 };
 use crate::{
-    database::{self, PerhapsWhere},
+    database::{self, OptionalUriArg},
     duration,
-    ending::Ending,
     notes::Notes,
     output::Output,
+    signals::ShutdownSignals,
 };
 
 /// Write the records of files into a collection, each exactly once
@@ -59,7 +59,7 @@ use crate::{
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Ingest {
     #[command(flatten)]
-    on: PerhapsWhere,
+    deployment: OptionalUriArg,
 
     /// The collection
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = database::namespace)]
@@ -80,7 +80,7 @@ pub(crate) struct Ingest {
     /// Take _id from this field, which each record must have
     ///
     /// Of records that have the same, the first is written; the others count as already there. Without this,
-    /// a record that has an _id keeps it, and any other gets one from its place.
+    /// a record that has an _id keeps it, and any other gets one from its position.
     #[arg(long, value_name = "FIELD")]
     id: Option<String>,
 
@@ -121,9 +121,9 @@ pub(crate) struct Ingest {
 
     /// How long nothing may be writable before it is given up: the deployment may be gone, or silent, that long
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
-    patience: Duration,
+    retry_timeout: Duration,
 
-    /// Write to the nearest of these datacenters that takes it, instead of one place
+    /// Write to the nearest of these datacenters that takes it, instead of one position
     ///
     /// Names, nearest first, are those of one cluster (--uri); names with connection strings are deployments of
     /// their own. A document then has a new _id in each datacenter that is tried, and its key in the field
@@ -197,20 +197,20 @@ pub(crate) fn run(ingest: Ingest) -> Result<(), Box<dyn Error>> {
 impl Ingest {
     async fn run(self) -> Result<(), Box<dyn Error>> {
         let notes = self.output.notes("ingest");
-        let mut ending = Ending::awaited()?;
+        let mut signals = ShutdownSignals::install()?;
         let sources = self.open()?;
-        let (checkpoint, places) = self.places(&sources)?;
+        let (checkpoint, positions) = self.positions(&sources)?;
         let rejects = Rejects::open(self.rejects.as_deref().filter(|_| !self.dry_run))?;
         let target = tokio::select! {
             target = self.target(&notes) => target?,
-            () = ending.comes() => return Err("interrupted while connecting; nothing was done".into()),
+            () = signals.received() => return Err("interrupted while connecting; nothing was done".into()),
         };
-        self.say_where_it_goes_on(&notes, &sources, &places);
-        let mut outcome = Outcome::of(&self, places);
+        self.announce_positions(&notes, &sources, &positions);
+        let mut outcome = IngestOutcome::of(&self, positions);
         let sources = Arc::new(sources);
-        let mut work = Work {
+        let mut work = IngestRun {
             notes,
-            progress: self.progress(notes, &sources, &outcome.places),
+            progress: self.progress(notes, &sources, &outcome.positions),
             sources: Arc::clone(&sources),
             checkpoint,
             rejects,
@@ -218,21 +218,21 @@ impl Ingest {
             outcome: &mut outcome,
             is_new: false,
         };
-        let worked = work.run(&self, self.shape(), target, &mut ending).await;
+        let worked = work.run(&self, self.shape(), target, &mut signals).await;
         work.progress.end();
         if let Err(error) = worked {
             outcome.error = Some(error.to_string());
         }
-        let told = outcome.told(self.output.paint(&io::stdout()));
-        self.output.conclude(told, outcome.to_json(&sources), outcome.verdict())
+        let summary = outcome.summary(self.output.paint(&io::stdout()));
+        self.output.conclude(summary, outcome.to_json(&sources), outcome.verdict())
     }
 
     fn open(&self) -> Result<Vec<Source>, Box<dyn Error>> {
         if self.source.is_some() && self.files.len() > 1 {
             return Err(wrong("--source names one source: give one file with it"));
         }
-        self.refuse_same_files()?;
-        let asked = Asked {
+        self.check_output_files()?;
+        let asked = SourceOptions {
             format: self.format,
             name: self.source.as_deref(),
             keys_are_given: self.id.is_some(),
@@ -254,7 +254,7 @@ impl Ingest {
     }
 
     /// Files that are written must not be those that are read.
-    fn refuse_same_files(&self) -> Result<(), Box<dyn Error>> {
+    fn check_output_files(&self) -> Result<(), Box<dyn Error>> {
         let real = |path: &Path| fs::canonicalize(path).ok();
         let written = [("--rejects", &self.rejects), ("--checkpoint", &self.checkpoint)];
         for (option, path) in written {
@@ -270,30 +270,33 @@ impl Ingest {
     }
 
     /// The checkpoint, and where to begin with each source.
-    fn places(
+    fn positions(
         &self,
         sources: &[Source],
-    ) -> Result<(Option<Checkpoint>, Vec<Place>), Box<dyn Error>> {
+    ) -> Result<(Option<Checkpoint>, Vec<Position>), Box<dyn Error>> {
         let Some(path) = self.checkpoint.as_deref().filter(|_| !self.dry_run) else {
-            return Ok((None, vec![Place::default(); sources.len()]));
+            return Ok((None, vec![Position::default(); sources.len()]));
         };
         let checkpoint = Checkpoint::open(path, &self.collection.to_string())?;
-        let places = sources.iter().map(|source| checkpoint.place(source));
-        let places = places.collect::<Result<_, _>>()?;
-        Ok((Some(checkpoint), places))
+        let positions = sources.iter().map(|source| checkpoint.position(source));
+        let positions = positions.collect::<Result<_, _>>()?;
+        Ok((Some(checkpoint), positions))
     }
 
-    async fn target(&self, notes: &Notes) -> Result<Target, Box<dyn Error>> {
+    async fn target(&self, notes: &Notes) -> Result<WriteTarget, Box<dyn Error>> {
         if self.dry_run {
-            return Ok(Target::Nothing);
+            return Ok(WriteTarget::Nothing);
         }
         if let Some(datacenters) = &self.datacenters {
-            let writer = datacenters.connect(&self.on, &self.collection, notes).await?;
-            return Ok(Target::Datacenters(writer));
+            let writer = datacenters.connect(&self.deployment, &self.collection, notes).await?;
+            return Ok(WriteTarget::Datacenters(writer));
         }
-        let on = self.on.given().ok_or_else(|| wrong("say which deployment with --uri URI"))?;
+        let on = self
+            .deployment
+            .to_uri_arg()
+            .ok_or_else(|| wrong("say which deployment with --uri URI"))?;
         let client = on.connect(notes).await?;
-        Ok(Target::Collection(self.collection_of(&client)))
+        Ok(WriteTarget::Collection(self.collection_of(&client)))
     }
 
     /// What is acknowledged must stay, also if the server dies: a majority has it in its journal, unless the
@@ -318,14 +321,14 @@ impl Ingest {
         }
     }
 
-    fn say_where_it_goes_on(&self, notes: &Notes, sources: &[Source], places: &[Place]) {
+    fn announce_positions(&self, notes: &Notes, sources: &[Source], positions: &[Position]) {
         if self.datacenters.is_some() && self.checkpoint.is_none() && !self.dry_run {
-            notes.say("without --checkpoint FILE, another run writes everything once more");
+            notes.info("without --checkpoint FILE, another run writes everything once more");
         }
-        for (source, place) in sources.iter().zip(places) {
-            if place.offset > 0 {
-                let Place { offset, lines } = place;
-                notes.say(format_args!(
+        for (source, position) in sources.iter().zip(positions) {
+            if position.offset > 0 {
+                let Position { offset, lines } = position;
+                notes.info(format_args!(
                     "{} goes on at byte {offset} (line {})",
                     source.file,
                     lines + 1
@@ -334,9 +337,9 @@ impl Ingest {
         }
     }
 
-    fn progress(&self, notes: Notes, sources: &[Source], places: &[Place]) -> Progress {
+    fn progress(&self, notes: Notes, sources: &[Source], positions: &[Position]) -> Progress {
         let total = sources.iter().map(|source| source.size).sum();
-        let before = places.iter().map(|place| place.offset).sum();
+        let before = positions.iter().map(|position| position.offset).sum();
         Progress::begin(notes, self.output.paint(&io::stderr()), total, before)
     }
 }

@@ -1,14 +1,13 @@
-//! The `steadfast` program: reads its arguments and does what they say.
+//! The `steadfast` program: parses the arguments and runs the command.
 
 mod arguments;
 mod chaos;
 mod completions;
+mod context;
 mod database;
 mod dedupe;
 mod demo;
 mod doctor;
-mod ending;
-mod errand;
 mod ingest;
 mod manual;
 mod notes;
@@ -17,6 +16,7 @@ mod paint;
 mod pipe;
 mod save;
 mod serve;
+mod signals;
 mod simulate;
 mod sweep;
 mod zones;
@@ -29,7 +29,7 @@ use steadfast_report::duration;
 
 use crate::{
     arguments::{Arguments, Command},
-    errand::Done,
+    context::CommandResult,
     notes::{Notes, WrongArguments},
     paint::Paint,
 };
@@ -38,23 +38,23 @@ fn main() -> ExitCode {
     let (Arguments { command, color }, matches) = arguments::read();
     let (name, done) = run(command);
     let Err(error) = done else { return ExitCode::SUCCESS };
-    if notes::is_unread(&*error) {
+    if notes::is_broken_pipe(&*error) {
         return ExitCode::FAILURE;
     }
-    Notes::of(name, false).painted(Paint::new(color, &io::stderr())).fail(&error);
+    Notes::of(name, false).painted(Paint::new(color, &io::stderr())).error(&error);
     if error.is::<WrongArguments>() {
         return WRONG_ARGUMENTS.into();
     }
-    if is_for_programs(&matches) {
-        tell(&*error);
+    if is_json_requested(&matches) {
+        print_error_document(&*error);
     }
     ExitCode::FAILURE
 }
 
-/// As for arguments that cannot be read.
+/// Exit status for wrong arguments, the same as that of clap.
 const WRONG_ARGUMENTS: u8 = 2;
 
-fn run(command: Command) -> (&'static str, Done) {
+fn run(command: Command) -> (&'static str, CommandResult) {
     match command {
         Command::Demo(demo) => ("demo", demo::run(demo)),
         Command::Simulate(simulate) => ("simulate", simulate::run(simulate)),
@@ -71,18 +71,18 @@ fn run(command: Command) -> (&'static str, Done) {
     }
 }
 
-/// Whether the innermost command was asked for JSON.
-fn is_for_programs(matches: &ArgMatches) -> bool {
+/// Returns `true` if the innermost command has `--json`.
+fn is_json_requested(matches: &ArgMatches) -> bool {
     if let Some((_, inner)) = matches.subcommand() {
-        return is_for_programs(inner);
+        return is_json_requested(inner);
     }
     matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false)
 }
 
-/// Programs that were told nothing yet are told this much.
-fn tell(error: &dyn Error) {
-    if !notes::is_told() {
-        // The exit status says it, too.
-        let _ = notes::print_json(&json!({ "error": errand::failure(error) }));
+/// Prints a document with the error for `--json`, unless a document was printed before.
+fn print_error_document(error: &dyn Error) {
+    if !notes::is_json_printed() {
+        // The exit status reports the failure, too.
+        let _ = notes::print_json(&json!({ "error": context::error_value(error) }));
     }
 }

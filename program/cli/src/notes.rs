@@ -1,6 +1,6 @@
-//! What a command says beside its results: on standard error, each line with the command's name before it.
+//! Messages of a command on standard error, each with the name of the command.
 //!
-//! Results go to standard output: text for people, or with `--json` documents for programs.
+//! Results go to standard output: text, or documents with `--json`.
 
 use std::{
     error::Error,
@@ -16,7 +16,7 @@ pub(crate) use steadfast_report::words::plural;
 
 use crate::paint::Paint;
 
-/// Says things in the name of a command, or keeps quiet.
+/// Prints messages of a command on standard error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notes {
     command: &'static str,
@@ -25,12 +25,12 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Notes of `steadfast <command>`. With `--quiet` there are none but [`warn`](Self::warn)ings.
+    /// Returns the notes of `steadfast <command>`. `quiet` suppresses [`info`](Self::info).
     pub(crate) fn of(command: &'static str, quiet: bool) -> Self {
         Self { command, quiet, paint: Paint::default() }
     }
 
-    /// The same in colours.
+    /// Sets the colours.
     pub(crate) fn painted(self, paint: Paint) -> Self {
         Self { paint, ..self }
     }
@@ -39,20 +39,20 @@ impl Notes {
         self.command
     }
 
-    /// Good to know.
-    pub(crate) fn say(&self, what: impl Display) {
+    /// Prints a message, unless `--quiet` is set.
+    pub(crate) fn info(&self, what: impl Display) {
         if !self.quiet {
             self.write(self.paint.faint(self.name()), what);
         }
     }
 
-    /// What must be known; `--quiet` does not silence it.
+    /// Prints a warning, also with `--quiet`.
     pub(crate) fn warn(&self, what: impl Display) {
         self.write(self.paint.doubtful(self.name()), what);
     }
 
-    /// Why the command failed.
-    pub(crate) fn fail(&self, why: impl Display) {
+    /// Prints the error of the command.
+    pub(crate) fn error(&self, why: impl Display) {
         self.write(self.paint.bad(self.name()), why);
     }
 
@@ -61,12 +61,12 @@ impl Notes {
     }
 
     fn write(&self, name: String, what: impl Display) {
-        // Nothing is left to report to if this fails.
+        // There is no other place to report a failure of standard error.
         let _ = writeln!(io::stderr(), "{name} {what}");
     }
 
-    /// Shows how far a long work is, if standard error is a terminal. While it is there, notes are said
-    /// through [`ProgressBar::suspend`].
+    /// Returns a progress bar, which is visible if standard error is a terminal. While it is visible, messages are
+    /// printed within [`ProgressBar::suspend`].
     pub(crate) fn progress(&self, what: &str) -> ProgressBar {
         let target =
             if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -76,7 +76,7 @@ impl Notes {
         bar
     }
 
-    /// The same for a work whose length is known: with the time that is left.
+    /// Returns a progress bar of known length, with the remaining time.
     pub(crate) fn progress_of(&self, total: u64, what: &str) -> ProgressBar {
         let bar = self.progress(what);
         bar.set_length(total);
@@ -92,8 +92,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-/// Arguments that contradict each other or what they are about: exit status 2, as for those that cannot
-/// be read at all. All other failures are 1.
+/// Error for invalid or contradictory arguments, or invalid input files: exit status 2. Other errors are exit status 1.
 #[derive(Debug)]
 pub(crate) struct WrongArguments(pub(crate) String);
 
@@ -105,50 +104,50 @@ impl Display for WrongArguments {
 
 impl Error for WrongArguments {}
 
-/// Prints a result for people.
+/// Prints a result as text.
 pub(crate) fn print(text: impl Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return io::Error::new(error.kind(), NobodyReads);
+            return io::Error::new(error.kind(), BrokenPipe);
         }
         io::Error::new(error.kind(), format!("the result could not be printed: {error}"))
     })
 }
 
-/// Prints what belongs to no result, on standard error.
-pub(crate) fn print_aside(text: impl Display) {
-    // Nothing is left to report to if this fails.
+/// Prints text on standard error.
+pub(crate) fn print_to_stderr(text: impl Display) {
+    // There is no other place to report a failure of standard error.
     let _ = write!(io::stderr(), "{text}");
 }
 
-/// Prints a result for programs: one document on a line.
+/// Prints a result as a JSON document on one line.
 pub(crate) fn print_json(document: &serde_json::Value) -> io::Result<()> {
-    IS_TOLD.store(true, Ordering::Relaxed);
+    JSON_PRINTED.store(true, Ordering::Relaxed);
     print(document)
 }
 
-/// Whether programs have been told anything. (There is one standard output.)
-static IS_TOLD: AtomicBool = AtomicBool::new(false);
+/// `true` after a JSON document was printed.
+static JSON_PRINTED: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn is_told() -> bool {
-    IS_TOLD.load(Ordering::Relaxed)
+pub(crate) fn is_json_printed() -> bool {
+    JSON_PRINTED.load(Ordering::Relaxed)
 }
 
-/// Whoever read the results has ended, as `head` does: that is no mistake, and there is nobody to tell.
+/// The reader of standard output has closed the pipe, as `head` does. This is not reported.
 #[derive(Debug)]
-pub(crate) struct NobodyReads;
+pub(crate) struct BrokenPipe;
 
-impl Display for NobodyReads {
+impl Display for BrokenPipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads the result")
+        f.write_str("standard output was closed")
     }
 }
 
-impl Error for NobodyReads {}
+impl Error for BrokenPipe {}
 
-/// Whether a command ended because nobody reads its results.
-pub(crate) fn is_unread(error: &(dyn Error + 'static)) -> bool {
+/// Returns `true` if a command failed because its reader closed standard output.
+pub(crate) fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
     let error = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    error.is_some_and(|it| it.is::<NobodyReads>())
+    error.is_some_and(|it| it.is::<BrokenPipe>())
 }

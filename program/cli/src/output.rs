@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::{
-    errand::{Done, failure},
+    context::{CommandResult, error_value},
     notes::{self, Notes, WrongArguments},
     paint::{Colors, Paint},
 };
@@ -44,18 +44,23 @@ impl Output {
     }
 
     /// Prints a result and returns its verdict.
-    pub(crate) fn conclude(&self, text: impl Display, document: Value, verdict: Done) -> Done {
+    pub(crate) fn conclude(
+        &self,
+        text: impl Display,
+        document: Value,
+        verdict: CommandResult,
+    ) -> CommandResult {
         self.print(text, document, &verdict)?;
         verdict
     }
 
-    /// Prints a result as text, or as a document whose `error` is that of the verdict. Prints nothing if the arguments
-    /// were wrong.
+    /// Prints a result as text, or as a document with the error of the verdict in `error`. Prints nothing for
+    /// [`WrongArguments`].
     pub(crate) fn print(
         &self,
         text: impl Display,
         mut document: Value,
-        verdict: &Done,
+        verdict: &CommandResult,
     ) -> io::Result<()> {
         let error = verdict.as_ref().err();
         if error.is_some_and(|error| error.is::<WrongArguments>()) {
@@ -64,7 +69,7 @@ impl Output {
         if !self.json {
             return notes::print(text);
         }
-        document["error"] = error.map_or(Value::Null, |error| failure(&**error));
+        document["error"] = error.map_or(Value::Null, |error| error_value(&**error));
         notes::print_json(&document)
     }
 }

@@ -15,9 +15,9 @@ pub(crate) enum Colors {
 }
 
 impl Colors {
-    /// Finds `--color` in arguments that are not parsed yet: help and errors of arguments have colours, too.
-    pub(crate) fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Self {
-        let mut asked = Self::Auto;
+    /// Finds `--color` before the arguments are parsed: help and argument errors have colours, too.
+    pub(crate) fn find_in(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let mut found = Self::Auto;
         let mut arguments = arguments.into_iter().map_while(|it| it.into_string().ok());
         while let Some(argument) = arguments.next() {
             let when = match argument.split_once('=') {
@@ -26,16 +26,16 @@ impl Colors {
                 None if argument == "--color" => arguments.next(),
                 Some(_) | None => None,
             };
-            asked = when.and_then(|it| Self::from_str(&it, false).ok()).unwrap_or(asked);
+            found = when.and_then(|it| Self::from_str(&it, false).ok()).unwrap_or(found);
         }
-        asked
+        found
     }
 }
 
 impl From<Colors> for ColorChoice {
     fn from(colors: Colors) -> Self {
         match colors {
-            // By itself, clap uses colours on any terminal if the variable CI is set.
+            // By default, clap uses colours on any terminal if the variable CI is set.
             Colors::Auto if !is_able() => Self::Never,
             Colors::Auto => Self::Auto,
             Colors::Always => Self::Always,
@@ -106,7 +106,7 @@ fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Returns true if terminals support more than plain lines.
+/// Returns `true` if terminals support more than plain lines.
 pub(crate) fn is_able() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn color_option_is_found_before_a_double_dash() {
-        for (line, asked) in [
+        for (line, expected) in [
             ("", Colors::Auto),
             ("--color never sweep", Colors::Never),
             ("sweep --color=always --help", Colors::Always),
@@ -130,7 +130,7 @@ mod tests {
             ("ingest -- --color=always", Colors::Auto),
         ] {
             let arguments = line.split_whitespace().map(OsString::from);
-            assert_eq!(Colors::asked_for(arguments), asked, "{line}");
+            assert_eq!(Colors::find_in(arguments), expected, "{line}");
         }
     }
 }

@@ -15,10 +15,10 @@ use blackpipe::proxy::{Proxy, ProxyError, ProxyEvent, read_rules};
 use clap::Args;
 use serde_json::json;
 
-use self::{record::Recorder, show::Screen};
+use self::{record::EventRecorder, show::EventPrinter};
 use crate::{
+    context::{self, CommandContext, CommandResult},
     database::Uri,
-    errand::{self, Done, Errand},
     notes::{self, WrongArguments},
     output::Output,
 };
@@ -115,14 +115,14 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
 }
 
 /// Runs the proxy until it is told to end.
-pub(crate) fn run(pipe: Pipe) -> Done {
+pub(crate) fn run(pipe: Pipe) -> CommandResult {
     // One thread carries more than several that hand each other work: there is little to do for each
     // message but to pass it on.
-    errand::run("pipe", pipe.output, async |errand| pipe.run(errand).await)
+    context::run("pipe", pipe.output, async |context| pipe.run(context).await)
 }
 
 impl Pipe {
-    async fn run(self, errand: &mut Errand) -> Done {
+    async fn run(self, context: &mut CommandContext) -> CommandResult {
         let mut builder = Proxy::builder(self.upstream.as_str()).listen(self.listen);
         if let Some(host) = &self.advertise {
             builder = builder.advertise(host);
@@ -131,45 +131,48 @@ impl Pipe {
             builder = builder.rules(read_rules(path).map_err(explained)?);
         }
         let recorder = self.recorder()?;
-        let screen = self.show.then(|| Screen::new(self.output.json));
-        if recorder.is_some() || screen.is_some() {
-            let watchers = (recorder.as_ref().map(Recorder::pen), screen.as_ref().map(Screen::pen));
+        let printer = self.show.then(|| EventPrinter::new(self.output.json));
+        if recorder.is_some() || printer.is_some() {
+            let watchers = (
+                recorder.as_ref().map(EventRecorder::sender),
+                printer.as_ref().map(EventPrinter::sender),
+            );
             builder = builder.observe(move |event: &ProxyEvent<'_>| {
-                if let Some(pen) = &watchers.0 {
-                    pen.note(event);
+                if let Some(sender) = &watchers.0 {
+                    sender.note(event);
                 }
-                if let Some(pen) = &watchers.1 {
-                    pen.note(event);
+                if let Some(sender) = &watchers.1 {
+                    sender.note(event);
                 }
             });
         }
         // Servers that do not answer take their time.
         let proxy = tokio::select! {
             proxy = builder.start() => proxy.map_err(explained)?,
-            () = errand.ending.comes() => return Ok(()),
+            () = context.signals.received() => return Ok(()),
         };
-        announce(&proxy, errand)?;
-        errand.ending.comes().await;
+        announce(&proxy, context)?;
+        context.signals.received().await;
         let (ledger, rules) = (proxy.ledger(), proxy.rules());
         proxy.shutdown().await;
-        if let Some(screen) = screen {
-            screen.finish();
+        if let Some(printer) = printer {
+            printer.finish();
         }
-        let recorded = recorder.map_or(Ok(()), Recorder::finish);
+        let recorded = recorder.map_or(Ok(()), EventRecorder::finish);
         let verdict = recorded.map_err(|error| format!("the record is not whole: {error}").into());
         if self.output.json {
-            let _ = errand.output.print("", summary::document(&ledger, &rules), &verdict);
+            let _ = context.output.print("", summary::document(&ledger, &rules), &verdict);
         } else if !self.output.quiet {
-            notes::print_aside(summary::of(&ledger, &rules));
+            notes::print_to_stderr(summary::of(&ledger, &rules));
         }
         verdict
     }
 
-    fn recorder(&self) -> Result<Option<Recorder>, WrongArguments> {
+    fn recorder(&self) -> Result<Option<EventRecorder>, WrongArguments> {
         let Some(path) = &self.record else { return Ok(None) };
         // An earlier record is not touched before there is something to replace it with.
         let file = File::options().create(true).write(true).truncate(false).open(path);
-        file.map(|file| Some(Recorder::to(file)))
+        file.map(|file| Some(EventRecorder::to(file)))
             .map_err(|e| WrongArguments(format!("--record {}: {e}", path.display())))
     }
 }
@@ -183,19 +186,19 @@ fn explained(error: ProxyError) -> Box<dyn Error> {
 }
 
 /// The connection string alone on the first line, for programs; the rest for people.
-fn announce(proxy: &Proxy, errand: &Errand) -> Done {
+fn announce(proxy: &Proxy, context: &CommandContext) -> CommandResult {
     let members: Vec<_> = proxy
         .members()
         .iter()
         .map(|(listening, server)| json!({ "address": listening.to_string(), "server": server }))
         .collect();
     let document = json!({ "uri": proxy.uri(), "servers": members });
-    errand.output.conclude(proxy.uri(), document, Ok(()))?;
+    context.output.conclude(proxy.uri(), document, Ok(()))?;
     for (listening, server) in proxy.members() {
-        errand.notes.say(format_args!("{listening} stands before {server}"));
+        context.notes.info(format_args!("{listening} stands before {server}"));
     }
     if proxy.removed_credentials() {
-        errand.notes.say("the application gives user and password itself");
+        context.notes.info("the application gives user and password itself");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Files that are written completely or not at all: a reader finds the old text or the new one, never a part.
+//! Atomic writes of files: a reader finds the old text or the new one, never a part.
 
 use std::{
     ffi::OsString,
@@ -17,10 +17,10 @@ pub(crate) fn check(option: &str, path: &Path) -> Result<(), WrongArguments> {
     if path.as_os_str() == "-" {
         return Err(wrong("write it to a file; for standard output, use --json"));
     }
-    let checked = || match Target::of(path)? {
+    let checked = || match SaveTarget::of(path)? {
         // Opening a pipe can block until it has a reader.
-        Target::Device => Ok(()),
-        Target::File { path, .. } => draft(&path).map(drop),
+        SaveTarget::Device => Ok(()),
+        SaveTarget::File { path, .. } => draft(&path).map(drop),
     };
     checked().map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => wrong("this is not the name of a file"),
@@ -33,15 +33,15 @@ pub(crate) fn check(option: &str, path: &Path) -> Result<(), WrongArguments> {
 /// Writes a file, or replaces it. After an error, an existing file is unchanged and nothing else is left. The error
 /// begins with the name of the file.
 pub(crate) fn whole(path: &Path, text: &str) -> io::Result<()> {
-    let target = Target::of(path);
-    let is_there = matches!(target, Ok(Target::File { before: Some(_), .. }));
+    let target = SaveTarget::of(path);
+    let is_there = matches!(target, Ok(SaveTarget::File { before: Some(_), .. }));
     let written = target.and_then(|target| match target {
-        Target::Device => {
+        SaveTarget::Device => {
             let mut device = File::options().write(true).open(path)?;
             device.write_all(text.as_bytes())?;
             device.flush()
         }
-        Target::File { path, before } => replace(&path, before, text),
+        SaveTarget::File { path, before } => replace(&path, before, text),
     });
     written.map_err(|error| {
         let old = if is_there { "; the existing file is unchanged" } else { "" };
@@ -80,14 +80,14 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Target of a write.
-enum Target {
+enum SaveTarget {
     /// A file that exists or not, with symbolic links resolved.
     File { path: PathBuf, before: Option<Metadata> },
     /// A device or a pipe, such as `/dev/stdout`, which is not replaced.
     Device,
 }
 
-impl Target {
+impl SaveTarget {
     fn of(path: &Path) -> io::Result<Self> {
         let name = path.as_os_str().as_encoded_bytes();
         if name.is_empty() || name.ends_with(b"/") {

@@ -7,7 +7,7 @@ use serde_json::json;
 use steadfast_embedded::{Builder, Deployment, StartError};
 
 use crate::{
-    errand::{self, Done, Errand},
+    context::{self, CommandContext, CommandResult},
     notes::WrongArguments,
     output::Output,
 };
@@ -28,9 +28,9 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["standalone", "replica_set"])]
     sharded: Vec<String>,
 
-    /// How many routers a sharded cluster has
+    /// How many mongos a sharded cluster has
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "sharded")]
-    routers: usize,
+    mongos: usize,
 
     /// The port of the first server; the others get those after it. Without it, any free ports
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -105,16 +105,16 @@ impl fmt::Debug for Secret {
 }
 
 /// A user and a password.
-struct Login {
+struct Credentials {
     user: String,
     password: String,
 }
 
 impl Secret {
-    fn parse(&self) -> Result<Login, String> {
+    fn parse(&self) -> Result<Credentials, String> {
         match self.0.split_once(':') {
             Some((user, password)) if !user.is_empty() && !password.is_empty() => {
-                Ok(Login { user: user.to_owned(), password: password.to_owned() })
+                Ok(Credentials { user: user.to_owned(), password: password.to_owned() })
             }
             Some(_) | None => {
                 Err("--auth: it is a user and a password, with a colon between them".to_owned())
@@ -145,12 +145,12 @@ impl FromStr for Rate {
 }
 
 /// Serves until it is told to end.
-pub(crate) fn run(serve: Serve) -> Done {
+pub(crate) fn run(serve: Serve) -> CommandResult {
     // One thread: what servers do here is short, and the state of a set is one.
-    errand::run("serve", serve.output, async |errand| {
+    context::run("serve", serve.output, async |context| {
         let deployment = builder(&serve)?.try_start().map_err(explained)?;
-        announce(&deployment, &serve, errand)?;
-        errand.ending.comes().await;
+        announce(&deployment, &serve, context)?;
+        context.signals.received().await;
         Ok(())
     })
 }
@@ -168,7 +168,7 @@ fn builder(serve: &Serve) -> Result<Builder, WrongArguments> {
     let mut builder = match (serve.standalone, shards.is_empty()) {
         (true, _) => Deployment::standalone(),
         (false, true) => Deployment::replica_set(serve.replica_set.unwrap_or(3)),
-        (false, false) => Deployment::sharded(&shards).mongos_count(serve.routers),
+        (false, false) => Deployment::sharded(&shards).mongos_count(serve.mongos),
     };
     builder = match serve.wire_version {
         Some(wire_version) => builder.wire_version(wire_version),
@@ -178,8 +178,8 @@ fn builder(serve: &Serve) -> Result<Builder, WrongArguments> {
     if let Some(port) = serve.port {
         builder = builder.ports(port..);
     }
-    if let Some(login) = &serve.auth {
-        let Login { user, password } = login.parse().map_err(WrongArguments)?;
+    if let Some(credentials) = &serve.auth {
+        let Credentials { user, password } = credentials.parse().map_err(WrongArguments)?;
         builder = builder.auth(&user, &password);
     }
     if let Some(Rate { per_second, burst }) = serve.request_rate {
@@ -189,7 +189,7 @@ fn builder(serve: &Serve) -> Result<Builder, WrongArguments> {
 }
 
 /// The connection string alone on the first line, for programs; the rest for people.
-fn announce(deployment: &Deployment, serve: &Serve, errand: &Errand) -> Done {
+fn announce(deployment: &Deployment, serve: &Serve, context: &CommandContext) -> CommandResult {
     let what = match (serve.standalone, deployment.members().len()) {
         (true, _) => "a standalone server".to_owned(),
         (false, _) if !serve.sharded.is_empty() => {
@@ -202,14 +202,14 @@ fn announce(deployment: &Deployment, serve: &Serve, errand: &Errand) -> Done {
     let servers: Vec<_> =
         deployment.members().iter().map(|member| member.address().to_string()).collect();
     let document = json!({ "uri": deployment.uri(), "servers": servers, "version": version });
-    errand.output.conclude(deployment.uri(), document, Ok(()))?;
-    let notes = &errand.notes;
-    notes.say(format_args!("{what}, as MongoDB {version} would be"));
+    context.output.conclude(deployment.uri(), document, Ok(()))?;
+    let notes = &context.notes;
+    notes.info(format_args!("{what}, as MongoDB {version} would be"));
     for shard in deployment.shards() {
         let members: Vec<_> = shard.members().iter().map(|it| it.address().to_string()).collect();
-        notes.say(format_args!("shard {}: {}", shard.name(), members.join(", ")));
+        notes.info(format_args!("shard {}: {}", shard.name(), members.join(", ")));
     }
-    notes.say("all data is in memory, and is gone when this ends");
+    notes.info("all data is in memory, and is gone when this ends");
     Ok(())
 }
 
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn a_password_is_not_shown() {
         let given: Secret = "root:s:e".parse().unwrap();
-        let login = given.parse().unwrap();
-        assert_eq!((login.user.as_str(), login.password.as_str()), ("root", "s:e"));
+        let credentials = given.parse().unwrap();
+        assert_eq!((credentials.user.as_str(), credentials.password.as_str()), ("root", "s:e"));
         assert!(!format!("{given:?}").contains("s:e"));
         assert!(Secret("root".to_owned()).parse().is_err());
     }

@@ -19,10 +19,10 @@ use simulation::{
     scenario::{INSERT_SHED_COST, Scenario, Strategy},
 };
 
-use self::report::Outcome;
+use self::report::SimulateOutcome;
 use crate::{
+    context::{self, CommandContext, CommandResult},
     duration,
-    errand::{self, Done, Errand},
     notes::WrongArguments,
     output::Output,
     save,
@@ -94,12 +94,12 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// Runs the experiments and prints the results.
-pub(crate) fn run(simulate: Simulate) -> Done {
-    errand::run("simulate", simulate.output, async |errand| simulate.run(errand).await)
+pub(crate) fn run(simulate: Simulate) -> CommandResult {
+    context::run("simulate", simulate.output, async |context| simulate.run(context).await)
 }
 
 impl Simulate {
-    async fn run(&self, errand: &mut Errand) -> Done {
+    async fn run(&self, context: &mut CommandContext) -> CommandResult {
         if self.duration.is_zero() {
             return Err(
                 WrongArguments("--duration: must be longer than 0, such as 1m".into()).into()
@@ -110,14 +110,14 @@ impl Simulate {
         }
         let base = self.scenario();
         let began = Instant::now();
-        let reports = self.experiments(base, errand).await?;
+        let reports = self.experiments(base, context).await?;
         // The table is printed even if the chart cannot be written.
         let saved = match &self.svg {
             Some(file) => save::whole(file, &chart::svg(&reports)),
             None => Ok(()),
         };
-        let outcome = Outcome { base, reports, took: began.elapsed() };
-        errand.output.conclude(&outcome, outcome.to_json(), saved.map_err(Into::into))
+        let outcome = SimulateOutcome { base, reports, took: began.elapsed() };
+        context.output.conclude(&outcome, outcome.to_json(), saved.map_err(Into::into))
     }
 
     fn scenario(&self) -> Scenario {
@@ -135,16 +135,16 @@ impl Simulate {
     async fn experiments(
         &self,
         base: Scenario,
-        errand: &mut Errand,
+        context: &mut CommandContext,
     ) -> Result<Vec<Report>, Box<dyn std::error::Error>> {
         let cells = grid::cells(base, &grid::LOADS, &Strategy::ALL);
         let (all, done) = (cells.len(), Arc::new(AtomicUsize::new(0)));
-        let bar = errand.notes.progress_of(all as u64, "experiments");
-        let heard = listener(&bar, &done);
-        let work = tokio::task::spawn_blocking(move || grid::run(&cells, heard));
+        let bar = context.notes.progress_of(all as u64, "experiments");
+        let on_progress = progress_callback(&bar, &done);
+        let work = tokio::task::spawn_blocking(move || grid::run(&cells, on_progress));
         let reports = tokio::select! {
             reports = work => Some(reports),
-            () = errand.ending.comes() => None,
+            () = context.signals.received() => None,
         };
         bar.finish_and_clear();
         match reports {
@@ -158,7 +158,7 @@ impl Simulate {
     }
 }
 
-fn listener(bar: &ProgressBar, done: &Arc<AtomicUsize>) -> impl Fn(usize) + Sync + use<> {
+fn progress_callback(bar: &ProgressBar, done: &Arc<AtomicUsize>) -> impl Fn(usize) + Sync + use<> {
     let (bar, done) = (bar.clone(), Arc::clone(done));
     move |number| {
         // Threads may call this in another order than they counted.

@@ -8,11 +8,11 @@ use clap::Args;
 use steadfast::{Client, Namespace, bson::Document};
 use steadfast_patterns::counter::{Counters, Fields, SweepReport};
 
-use self::report::Round;
+use self::report::SweepRound;
 use crate::{
-    database::{self, Where},
+    context::{self, CommandContext, CommandResult},
+    database::{self, UriArg},
     duration,
-    errand::{self, Done, Errand},
     notes::WrongArguments,
     output::Output,
 };
@@ -27,7 +27,7 @@ use crate::{
 #[command(after_long_help = EXAMPLES, mut_arg("json", |it| it.help(JSON)))]
 pub(crate) struct Sweep {
     #[command(flatten)]
-    on: Where,
+    deployment: UriArg,
 
     /// The collection whose documents are counters
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = database::namespace)]
@@ -80,7 +80,7 @@ pub(crate) struct Sweep {
 const JSON: &str = "Print the result as JSON, a document for each sweep";
 
 /// While nothing answers at the start, it is tried again after so long at most.
-const SOON: Duration = Duration::from_secs(60);
+const RECONNECT_PAUSE: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -101,29 +101,29 @@ Exit status: 0 if all went well, 1 if something failed or was cut short, 2 if th
 (or SIGTERM) ends it; it then says what was done.";
 
 /// Sweeps once, or until it is told to end.
-pub(crate) fn run(sweep: Sweep) -> Done {
-    errand::run("sweep", sweep.output, async |errand| sweep.run(errand).await)
+pub(crate) fn run(sweep: Sweep) -> CommandResult {
+    context::run("sweep", sweep.output, async |context| sweep.run(context).await)
 }
 
 impl Sweep {
-    async fn run(&self, errand: &mut Errand) -> Done {
+    async fn run(&self, context: &mut CommandContext) -> CommandResult {
         match self.every {
             Some(pause) if pause.is_zero() => Err(WrongArguments(
                 "--every: a sweep after the other needs some time between, such as 1m".to_owned(),
             )
             .into()),
-            Some(pause) => self.again_and_again(pause, errand).await,
+            Some(pause) => self.repeat(pause, context).await,
             None => {
-                let notes = errand.notes;
-                let client = errand.reached(self.on.connect(&notes)).await?;
-                let round = self.round(&client, errand).await;
-                round.print(errand)?;
+                let notes = context.notes;
+                let client = context.connect(self.deployment.connect(&notes)).await?;
+                let round = self.round(&client, context).await;
+                round.print(context)?;
                 round.verdict()
             }
         }
     }
 
-    fn broom(&self, client: &Client) -> Counters {
+    fn counters(&self, client: &Client) -> Counters {
         let Namespace { db, coll } = &self.collection;
         let mut fields = Fields::default();
         fields.counter.clone_from(&self.counter);
@@ -134,21 +134,21 @@ impl Sweep {
     }
 
     /// A sweep that fails is followed by the next like any other; the verdict is that of the last.
-    async fn again_and_again(&self, pause: Duration, errand: &mut Errand) -> Done {
-        let notes = errand.notes;
-        let (mut client, mut all) = (None, Round::none(self));
+    async fn repeat(&self, pause: Duration, context: &mut CommandContext) -> CommandResult {
+        let notes = context.notes;
+        let (mut client, mut all) = (None, SweepRound::none(self));
         loop {
-            let round = self.next_round(&mut client, errand).await;
+            let round = self.next_round(&mut client, context).await;
             if round.wrong_arguments {
                 return round.verdict();
             }
-            round.print(errand)?;
+            round.print(context)?;
             if let Some(error) = &round.error {
                 notes.warn(error);
             }
             all.absorb(&round);
-            if round.interrupted || self.is_told_to_end(pause, client.is_some(), errand).await {
-                notes.say(format_args!("ended, after {}", all.in_all()));
+            if round.interrupted || self.wait_for_next(pause, client.is_some(), context).await {
+                notes.info(format_args!("ended, after {}", all.total()));
                 return match round.verdict() {
                     Err(_) if !round.interrupted => Err("the last sweep failed".into()),
                     Ok(()) | Err(_) => Ok(()),
@@ -158,44 +158,53 @@ impl Sweep {
     }
 
     /// Waits for the next sweep, or for the end.
-    async fn is_told_to_end(&self, pause: Duration, is_reached: bool, errand: &mut Errand) -> bool {
-        let pause = if is_reached { pause } else { pause.min(SOON) };
+    async fn wait_for_next(
+        &self,
+        pause: Duration,
+        is_reached: bool,
+        context: &mut CommandContext,
+    ) -> bool {
+        let pause = if is_reached { pause } else { pause.min(RECONNECT_PAUSE) };
         if !is_reached {
-            errand.notes.say(format_args!("it is tried again in {}", duration::show(pause)));
+            context.notes.info(format_args!("it is tried again in {}", duration::show(pause)));
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => false,
-            () = errand.ending.comes() => true,
+            () = context.signals.received() => true,
         }
     }
 
     /// A sweep, once the deployment is found: a service goes on until it is.
-    async fn next_round(&self, client: &mut Option<Client>, errand: &mut Errand) -> Round {
+    async fn next_round(
+        &self,
+        client: &mut Option<Client>,
+        context: &mut CommandContext,
+    ) -> SweepRound {
         if let Some(client) = client {
-            return self.round(client, errand).await;
+            return self.round(client, context).await;
         }
-        let notes = errand.notes;
+        let notes = context.notes;
         let connected = tokio::select! {
-            connected = self.on.connect(&notes) => connected,
-            () = errand.ending.comes() => return Round::not_begun(self, None),
+            connected = self.deployment.connect(&notes) => connected,
+            () = context.signals.received() => return SweepRound::not_begun(self, None),
         };
         match connected {
             Ok(found) => {
                 let every = duration::show(self.every.unwrap_or_default());
-                notes.say(format_args!("sweeps {} every {every}, until Ctrl-C", self.collection));
-                self.round(client.insert(found), errand).await
+                notes.info(format_args!("sweeps {} every {every}, until Ctrl-C", self.collection));
+                self.round(client.insert(found), context).await
             }
-            Err(error) => Round::not_begun(self, Some(error)),
+            Err(error) => SweepRound::not_begun(self, Some(error)),
         }
     }
 
     /// One sweep, with what it did before it failed or was interrupted.
-    async fn round(&self, client: &Client, errand: &mut Errand) -> Round {
-        let broom = self.broom(client);
-        let watch = errand.watch::<SweepReport>("sweeps");
-        let sweep = broom.sweep().older_than(self.older_than).dry_run(self.dry_run);
-        let sweep = sweep.progress(|report| watch.heard(report.documents, report));
-        let mut round = Round::none(self);
+    async fn round(&self, client: &Client, context: &mut CommandContext) -> SweepRound {
+        let counters = self.counters(client);
+        let tracker = context.track::<SweepReport>("sweeps");
+        let sweep = counters.sweep().older_than(self.older_than).dry_run(self.dry_run);
+        let sweep = sweep.progress(|report| tracker.update(report.documents, report));
+        let mut round = SweepRound::none(self);
         tokio::select! {
             done = sweep => match done {
                 Ok(report) => round.report = report,
@@ -204,9 +213,9 @@ impl Sweep {
                     round.wrong_arguments = database::is_wrong_argument(&error);
                 }
             },
-            () = errand.ending.comes() => round.interrupted = true,
+            () = context.signals.received() => round.interrupted = true,
         }
-        let so_far = watch.end();
+        let so_far = tracker.finish();
         if round.is_cut_short() {
             round.report = so_far;
         }

@@ -1,16 +1,16 @@
 //! `steadfast zones`: each datacenter's documents are placed on its shards.
 
 mod file;
-mod work;
+mod run;
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
 use crate::{
-    database::Where,
+    context::{self, CommandContext, CommandResult},
+    database::UriArg,
     duration,
-    errand::{self, Done, Errand},
     output::Output,
 };
 
@@ -23,7 +23,7 @@ use crate::{
 #[command(after_long_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Zones {
     #[command(subcommand)]
-    what: What,
+    what: ZonesCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -53,18 +53,18 @@ Exit status: 0 if all went well, 1 if something failed, was cut short, or (statu
 belong, 2 if the arguments or the layout are wrong.";
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ZonesCommand {
     /// Say what has to be done, and do nothing
     Plan {
         #[command(flatten)]
-        on: On,
+        on: ZonesArgs,
         #[command(flatten)]
         output: Output,
     },
     /// Do what the plan says
     Apply {
         #[command(flatten)]
-        on: On,
+        on: ZonesArgs,
         #[command(flatten)]
         wait: Wait,
         /// Only say what would be done, as the plan does
@@ -76,7 +76,7 @@ enum What {
     /// Show where the documents are, and whether that is where they belong
     Status {
         #[command(flatten)]
-        on: On,
+        on: ZonesArgs,
         #[command(flatten)]
         wait: Wait,
         #[command(flatten)]
@@ -85,7 +85,7 @@ enum What {
     /// Take back the zones of the layout; the collection stays sharded, and all documents stay
     Remove {
         #[command(flatten)]
-        on: On,
+        on: ZonesArgs,
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
@@ -96,9 +96,9 @@ enum What {
 
 /// Which cluster, and which layout.
 #[derive(Args, Debug)]
-struct On {
+struct ZonesArgs {
     #[command(flatten)]
-    cluster: Where,
+    cluster: UriArg,
 
     /// The layout: a file in TOML, of which `steadfast zones --help` has an example
     #[arg(value_name = "LAYOUT")]
@@ -117,16 +117,16 @@ struct Wait {
 }
 
 /// Does what is asked, unless it is interrupted.
-pub(crate) fn run(Zones { what }: Zones) -> Done {
+pub(crate) fn run(Zones { what }: Zones) -> CommandResult {
     let (_, output) = what.parts();
-    errand::run("zones", output, async |errand| what.run(errand).await)
+    context::run("zones", output, async |context| what.run(context).await)
 }
 
 const INTERRUPTED: &str =
     "interrupted; what is done stays done, and the same command goes on from there";
 
-impl What {
-    fn parts(&self) -> (&On, Output) {
+impl ZonesCommand {
+    fn parts(&self) -> (&ZonesArgs, Output) {
         match self {
             Self::Plan { on, output }
             | Self::Apply { on, output, .. }
@@ -135,14 +135,14 @@ impl What {
         }
     }
 
-    async fn run(&self, errand: &mut Errand) -> Done {
+    async fn run(&self, context: &mut CommandContext) -> CommandResult {
         let (on, _) = self.parts();
         let layout = file::read(&on.layout)?;
-        let notes = errand.notes;
-        let client = errand.reached(on.cluster.connect(&notes)).await?;
-        let work = work::Work::new(client, layout, notes);
-        let told = errand.unless_interrupted(work.run(self), INTERRUPTED).await;
+        let notes = context.notes;
+        let client = context.connect(on.cluster.connect(&notes)).await?;
+        let work = run::ZonesRun::new(client, layout, notes);
+        let told = context.unless_interrupted(work.run(self), INTERRUPTED).await;
         let told = told.or_else(|error| work.done_before(self, error))?;
-        errand.output.conclude(told.text, told.document, told.verdict)
+        context.output.conclude(told.text, told.document, told.verdict)
     }
 }

@@ -151,9 +151,9 @@ fn wrong_arguments_are_explained_and_end_with_2() {
     let datacenter = Datacenter::with(&messages());
     let uri = datacenter.uri();
     for (more, said) in [
-        (&["--filter", "{\"datacenter\": \"alfa\"}"][..], "leave it out"),
+        (&["--filter", "{\"datacenter\": \"alfa\"}"][..], "leave the field out"),
         (&["--filter", "{userid: 1}"], "not JSON"),
-        (&["--key", "datacenter"], "is no key"),
+        (&["--key", "datacenter"], "cannot be a key"),
         (&["--older-than", "soon"], "a number and a unit"),
         (&["--keep", "both"], "possible values: first, last"),
     ] {

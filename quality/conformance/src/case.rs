@@ -1,4 +1,4 @@
-//! What a suite is made of: named cases, each of which runs once and has a result.
+//! Test suites, their cases, and the result of a case.
 
 use std::fmt;
 
@@ -15,31 +15,30 @@ pub struct Suite {
 
 /// One test of a suite.
 pub struct Case {
-    /// The file it comes from, relative to the suite's folder, with forward slashes.
+    /// Path of the case's file relative to the suite's folder, with forward slashes.
     pub file: String,
-    /// The description in the file; for files of one case, whatever the file says of itself.
+    /// Description of the case in the file, or of the file if it has one case.
     pub description: String,
     body: Box<dyn FnOnce() -> CaseResult + Send>,
 }
 
-/// What became of a case.
+/// Result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseResult {
-    /// Everything that the case expects was observed.
+    /// The driver did everything that the case expects.
     Pass,
-    /// It was, but only at the second try: what was observed at the first, in words. Only of cases
-    /// that depend on how fast things go.
+    /// The case failed at the first try, for this reason, and passed at the second. Only cases that measure time have
+    /// a second try.
     PassAtSecondTry(String),
-    /// Something else was observed: what, in words.
+    /// The case failed, for this reason.
     Fail(String),
-    /// The case is not meant for this deployment, or asks for a part of the format that the driver
-    /// does not have at all: which of its requirements is not met. What the driver merely gets
-    /// wrong is not skipped here; it stands in the ledger.
+    /// The deployment does not meet this requirement, or the driver does not implement this feature. Known failures of
+    /// implemented features are not skipped but listed in the ledger.
     Skip(String),
 }
 
 impl Case {
-    /// A case whose body returns a [`CaseResult`] or a `Result<(), String>`.
+    /// Creates a case whose body returns a [`CaseResult`] or a `Result<(), String>`.
     ///
     /// ```
     /// # use conformance::Case;
@@ -59,7 +58,7 @@ impl Case {
         }
     }
 
-    /// Runs the case. A panic in its body is a failure of this case alone.
+    /// Runs the case. A panic in its body fails this case only.
     pub fn run(self) -> CaseResult {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(self.body))
             .unwrap_or_else(|panic| CaseResult::Fail(format!("panicked: {}", panic_text(&*panic))))
@@ -67,8 +66,7 @@ impl Case {
 }
 
 impl CaseResult {
-    /// The result of running something that depends on how fast things go: once more, perhaps with more
-    /// time, if it fails.
+    /// Runs a case that measures time: `first`, and `second` if that fails.
     pub fn of_two_tries(first: impl FnOnce() -> Self, second: impl FnOnce() -> Self) -> Self {
         let first = match first() {
             Self::Fail(why) => why,

@@ -1,4 +1,4 @@
-//! The deployment that a run is aimed at, and the files of the suites.
+//! Files of the suites and the deployment of a run.
 
 use crate::SpecDir;
 
@@ -9,8 +9,8 @@ pub struct Context {
     pub spec: SpecDir,
     /// The deployment for the suites that need one.
     pub target: Target,
-    /// Number of a deployment other than the shared one, for suites that take long.
-    apart: Option<usize>,
+    /// Number of a deployment that is not shared with other suites, for suites that take long.
+    unshared: Option<usize>,
 }
 
 /// A deployment to run against. Suites that need no server ignore it.
@@ -36,7 +36,7 @@ pub enum Target {
     Embedded,
     /// Embedded deployments of version 8.2, sharded like [`Mongod8_2Sharded`](Self::Mongod8_2Sharded).
     EmbeddedSharded,
-    /// A deployment that runs already.
+    /// A running deployment, by its connection string.
     Uri(String),
 }
 
@@ -52,7 +52,7 @@ impl Target {
         Self::EmbeddedSharded,
     ];
 
-    /// Name of the target, as `--target` takes it; `uri` for a connection string, which may hold a password.
+    /// Name of the target as a value of `--target`; `uri` for a connection string, which may contain a password.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Mongod6_0 => "mongod-6.0",
@@ -73,20 +73,20 @@ impl Target {
 }
 
 impl Context {
-    /// A context for these files and this deployment.
+    /// Creates a context for these files and this deployment.
     pub fn new(spec: SpecDir, target: Target) -> Self {
-        Self { spec, target, apart: None }
+        Self { spec, target, unshared: None }
     }
 
-    /// The same with another replica set or cluster, by its number, if the servers are started by the run.
+    /// Uses the unshared replica set or cluster of this number, if the runner starts the servers.
     #[must_use]
-    pub fn apart(self, number: usize) -> Self {
-        Self { apart: Some(number), ..self }
+    pub fn unshared(self, number: usize) -> Self {
+        Self { unshared: Some(number), ..self }
     }
 
-    /// Number of another deployment than the shared one.
-    pub(crate) fn other_deployment(&self) -> Option<usize> {
-        self.apart
+    /// Number of the unshared deployment.
+    pub(crate) fn unshared_deployment(&self) -> Option<usize> {
+        self.unshared
     }
 }
 
@@ -94,7 +94,7 @@ impl std::str::FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The name that it had while there was one version only.
+        // Short name of the default.
         let name = if text == "mongod" { "mongod-6.0" } else { text };
         if let Some(target) = Self::ALL.into_iter().find(|target| target.name() == name) {
             return Ok(target);

@@ -1,7 +1,7 @@
-//! Expected figures: the cases of each suite that pass and that are skipped, on each target.
+//! Expected figures: numbers of passed and skipped cases of each suite on each target.
 //!
-//! A suite that passes fewer cases fails its test, and so does one that passes more: the table below and that of
-//! `docs/conformance.md`, which a test compares with it, are measured figures.
+//! The test of a suite fails if it passes fewer or more cases. Another test compares this table with that of
+//! `docs/conformance.md`.
 
 use crate::{SuiteReport, Target};
 
@@ -10,9 +10,9 @@ use crate::{SuiteReport, Target};
 pub struct Figures {
     /// Name of the suite.
     pub suite: &'static str,
-    /// Cases that pass on at least one target of real servers.
+    /// Number of cases that pass on at least one target of real servers.
     pub on_real_servers: usize,
-    /// Cases passed and cases skipped, on each of [`Target::ALL`].
+    /// Numbers of passed and skipped cases on each of [`Target::ALL`].
     pub on: [(usize, usize); Target::ALL.len()],
 }
 
@@ -24,7 +24,7 @@ const fn figures(
     Figures { suite, on_real_servers, on }
 }
 
-/// Figures of all suites, in PyMongo 4.20.0's edition.
+/// Figures of all suites, in the edition of PyMongo 4.20.0.
 #[rustfmt::skip]
 pub const FIGURES: &[Figures] = &[
     figures("auth", 64, [(64, 6), (64, 6), (64, 6), (64, 6), (64, 6), (64, 6), (64, 6)]),
@@ -78,8 +78,8 @@ impl Figures {
 ///
 /// # Errors
 ///
-/// Names the suite and both figures if they differ, or if none are expected of the suite on this target. Names the
-/// figure of first tries if more than 5 % of the cases that passed needed a second one.
+/// Fails if the figures differ, if the table has none for the suite on this target, or if more than 5 % of the passed
+/// cases needed a second try.
 pub fn check(report: &SuiteReport, target: &Target) -> Result<(), String> {
     let (suite, on) = (report.suite, target.name());
     let expected = FIGURES.iter().find(|figures| figures.suite == suite);
@@ -102,11 +102,11 @@ pub fn check(report: &SuiteReport, target: &Target) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares the cases that passed on at least one target of real servers with the expected figure.
+/// Compares the number of cases that passed on at least one target of real servers with the expected figure.
 ///
 /// # Errors
 ///
-/// Names the suite and both figures if they differ.
+/// Fails if the figures differ, and names the suite and both figures.
 pub fn check_on_real_servers(suite: &str, passed: usize) -> Result<(), String> {
     let expected = FIGURES.iter().find(|figures| figures.suite == suite);
     match expected.map(|figures| figures.on_real_servers) {
@@ -120,7 +120,7 @@ pub fn check_on_real_servers(suite: &str, passed: usize) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{markdown, report::Failure, suites};
+    use crate::{markdown, report::CaseFailure, suites};
 
     fn report(passed: usize, skipped: usize) -> SuiteReport {
         let mut report = SuiteReport::new("handshake");
@@ -148,13 +148,13 @@ mod tests {
     fn many_second_tries_are_an_error() {
         let mut report = report(1, 0);
         let (file, case, why) = (String::new(), String::new(), "too late".to_owned());
-        report.second_tries.push(Failure { file, case, why });
+        report.second_tries.push(CaseFailure { file, case, why });
         let rare = check(&report, &Target::Embedded).unwrap_err();
         assert_eq!(rare, "handshake on embedded: only 0 of 1 passed at the first try");
     }
 
     #[test]
-    fn every_suite_has_its_line_with_as_many_cases_on_each_target() {
+    fn every_suite_has_the_same_number_of_cases_on_each_target() {
         let lines: Vec<_> = FIGURES.iter().map(|figures| figures.suite).collect();
         let suites: Vec<_> = suites::ALL.iter().map(|suite| suite.name).collect();
         assert_eq!(lines, suites);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_sharded_cluster_passes_no_fewer_cases_than_an_embedded_one() {
+    fn real_sharded_cluster_passes_no_fewer_cases_than_the_embedded_one() {
         for figures in FIGURES {
             let on = |target| figures.on(&target).unwrap().0;
             let (real, embedded) = (on(Target::Mongod8_2Sharded), on(Target::EmbeddedSharded));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_the_document_has_the_expected_figures() {
+    fn conformance_md_has_the_expected_figures() {
         let document = include_str!("../../../docs/conformance.md");
         let expected = markdown::figures_table(FIGURES);
         assert!(document.contains(&expected), "docs/conformance.md lacks this table:\n{expected}");

@@ -1,7 +1,6 @@
 //! The ledger of known exceptions: the cases that do not pass, each with its reason.
 //!
-//! It is kept honest in both directions: a case that fails must stand here, and a line here must
-//! be needed by every case it names.
+//! A failing case must be listed here, and a listed case must fail.
 
 use serde::Deserialize;
 
@@ -25,19 +24,19 @@ pub struct Entry {
     pub file: String,
     /// The case's description; `*` stands for any text.
     pub case: String,
-    /// Why the case is not expected to pass.
+    /// Reason why the case is not expected to pass.
     pub reason: String,
-    /// Whether it may pass all the same, when something happens to come late.
+    /// True if the case passes or fails depending on timing.
     #[serde(default)]
     pub may_pass: bool,
-    /// Names of the targets that the line is about. Defaults to all targets of its ledger.
+    /// Names of the targets that the line applies to. Defaults to all targets of its ledger.
     #[serde(default)]
     pub targets: Vec<String>,
 }
 
 impl Ledger {
-    /// This repository's ledger for a target: `ledger-embedded.toml` for embedded deployments, `ledger.toml` for all
-    /// others, without the lines about other targets.
+    /// Returns this repository's ledger for a target: `ledger-embedded.toml` for embedded deployments, `ledger.toml`
+    /// for all others, without the lines of other targets.
     pub fn of_this_repository(target: &Target) -> Self {
         let mut ledger = Self::whole(target);
         ledger.entries.retain(|entry| match target {
@@ -47,7 +46,7 @@ impl Ledger {
             }
         });
         if matches!(target, Target::Uri(_)) {
-            // The deployment may be like one of these targets, or not.
+            // The deployment may behave like one of these targets.
             let some = ledger.entries.iter_mut().filter(|entry| !entry.targets.is_empty());
             some.for_each(|entry| entry.may_pass = true);
         }
@@ -71,12 +70,12 @@ impl Ledger {
         }
     }
 
-    /// The lines about a suite.
+    /// Returns the lines of a suite.
     pub fn of_suite<'a>(&'a self, suite: &'a str) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.suite == suite)
     }
 
-    /// Suites that are named here though none of the names given is theirs.
+    /// Names of suites in the ledger that are not in `known`.
     pub fn unknown_suites<'a>(&'a self, known: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let named = self.entries.iter().map(|entry| entry.suite.as_str());
         named.filter(|suite| !known.contains(suite))
@@ -84,7 +83,7 @@ impl Ledger {
 }
 
 impl Entry {
-    /// Whether this line is about the case.
+    /// Returns true if the line names the case.
     pub fn names(&self, file: &str, description: &str) -> bool {
         matches_pattern(&self.file, file) && matches_pattern(&self.case, description)
     }
@@ -96,7 +95,7 @@ impl std::fmt::Display for Entry {
     }
 }
 
-/// Whether `text` is `pattern`, in which each `*` stands for any text.
+/// Returns true if `text` matches `pattern`, in which `*` stands for any text.
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(head) else { return false };
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn star_matches_any_text() {
         assert!(matches_pattern("legacy/*.json", "legacy/connection-string.json"));
         assert!(matches_pattern("*", ""));
         assert!(matches_pattern("a*b*c", "a-b-b-c"));
@@ -119,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_reason_is_refused() {
+    fn ledger_line_without_a_reason_is_rejected() {
         let text = "[[skip]]\nsuite = 's'\nfile = 'f'\ncase = 'c'\nreason = ' '";
         assert!(Ledger::parse(text).unwrap_err().contains("s / f / c"));
     }
 
     #[test]
-    fn the_ledgers_name_only_suites_and_targets_that_exist() {
+    fn ledgers_name_existing_suites_and_targets() {
         let known: Vec<_> = crate::suites::ALL.iter().map(|suite| suite.name).collect();
         for target in [Target::Mongod8_2, Target::Embedded] {
             let ledger = Ledger::whole(&target);

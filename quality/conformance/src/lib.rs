@@ -1,13 +1,11 @@
 //! MongoDB's own JSON test suites, run against this driver.
 //!
-//! A [`Suite`] loads its [`Case`]s from a [`SpecDir`]; [`run()`] runs them, weighs the results
-//! against the [`Ledger`] of known exceptions and returns a [`SuiteReport`]. What a suite's cases
-//! mean is known only to its own file under [`suites`].
+//! A [`Suite`] loads its [`Case`]s from a [`SpecDir`]; [`run()`] runs them, compares the results with the [`Ledger`] of
+//! known exceptions and returns a [`SuiteReport`]. Each file under [`suites`] implements one suite.
 
 pub mod case;
 pub mod context;
 pub mod figures;
-mod lane;
 pub mod ledger;
 pub mod markdown;
 pub mod report;
@@ -15,6 +13,7 @@ pub mod run;
 pub mod spec;
 pub mod suites;
 mod unified;
+mod worker_slot;
 
 pub use case::{Case, CaseResult, Suite};
 pub use context::{Context, Target};

@@ -25,9 +25,8 @@ use conformance::{
 /// (quality/conformance/src/figures.rs).
 #[derive(Debug, Parser)]
 #[command(name = "conformance", after_help = suites_help())]
-struct Arguments {
-    /// Deployment to run against; see docs/conformance.md. `mongod` is `mongod-6.0`; `all` is each of them, one after
-    /// the other
+struct Cli {
+    /// Deployment to run against; see docs/conformance.md. `mongod` is `mongod-6.0`; `all` runs on each of them in turn
     #[arg(long, default_value = "mongod-6.0", value_name = "NAME|all|URI", long_help = target_help())]
     target: Targets,
     /// Suite to run; may be given several times [default: all suites]
@@ -40,9 +39,8 @@ struct Arguments {
     /// Write the counts to this file, too, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the table of figures and the reasons of skipped cases to this file, too, as Markdown, in place of those
-    /// that it has. Only with `--target all` [default: docs/conformance.md of this repository, if all suites are run
-    /// as they are fetched]
+    /// Replace the table of figures and the reasons of skipped cases in this Markdown file. Only with `--target all`
+    /// [default: docs/conformance.md of this repository, if all suites are run as they are fetched]
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
@@ -66,7 +64,7 @@ impl FromStr for Targets {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Cli::parse();
     match run(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -78,8 +76,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns true if every case passed or was skipped for a reason.
-fn run(arguments: Arguments) -> Result<bool, Box<dyn Error>> {
+/// Runs the suites. Returns true if no case failed and every line of the ledgers was needed.
+fn run(arguments: Cli) -> Result<bool, Box<dyn Error>> {
     let is_whole = arguments.suites.is_empty()
         && arguments.spec.is_none()
         && VARIABLES.iter().all(|variable| std::env::var_os(variable).is_none());
@@ -141,7 +139,7 @@ fn run(arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(ok)
 }
 
-/// Variables that name other servers or suites than those that the figures are of.
+/// Environment variables that replace the servers or suites that the expected figures are measured with.
 const VARIABLES: [&str; 5] = [
     "STEADFAST_SPEC_TESTS",
     "STEADFAST_MONGOD",
@@ -150,7 +148,7 @@ const VARIABLES: [&str; 5] = [
     "STEADFAST_TEST_URI",
 ];
 
-/// Runs suites on a target. The standard error gets a line when one begins, since some take minutes.
+/// Runs suites on a target. Prints the start of each suite to standard error, because some take minutes.
 fn run_target(
     context: &Context,
     chosen: &[Suite],
@@ -173,7 +171,7 @@ fn run_target(
     Ok(reports)
 }
 
-/// Writes the errors; returns true if there are none.
+/// Writes the differences from the expected figures; returns true if there are none.
 fn write_differences(
     checks: impl Iterator<Item = Result<(), String>>,
     out: &mut dyn Write,
@@ -186,7 +184,7 @@ fn write_differences(
     Ok(none)
 }
 
-/// The document of this repository, where the program is run from its sources.
+/// Path of `docs/conformance.md` in this repository.
 fn default_document() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md")
 }
@@ -213,9 +211,8 @@ fn suites_help() -> String {
 fn target_help() -> String {
     let names: Vec<_> = Target::ALL.iter().map(Target::name).collect();
     format!(
-        "Deployment to run against: {}, a connection string, or `all` for each of those names, one after the other. \
-         Servers are started when a case first needs them; docs/conformance.md says what each target is. `mongod` is \
-         `mongod-6.0`",
+        "Deployment to run against: {}, a connection string, or `all` for each of those names in turn. Servers are \
+         started when a case first needs them; docs/conformance.md describes the targets. `mongod` is `mongod-6.0`",
         names.join(", ")
     )
 }

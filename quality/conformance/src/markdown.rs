@@ -1,4 +1,4 @@
-//! The tables of `docs/conformance.md`: figures and reasons of skipped cases, by suite and target.
+//! Tables of `docs/conformance.md`: figures and reasons of skipped cases, by suite and target.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -18,11 +18,11 @@ pub struct TargetReport {
     pub reports: Vec<SuiteReport>,
 }
 
-/// Figures of these reports, which must be of all targets and of the same suites.
+/// Computes the figures of reports, which must cover all targets and the same suites.
 ///
 /// # Errors
 ///
-/// Names the target that is missing, or whose reports are of other suites.
+/// Fails and names the target if a target is missing or has other suites.
 pub fn figures_of(run: &[TargetReport]) -> Result<Vec<Figures>, String> {
     let by_target: Vec<&TargetReport> = Target::ALL
         .iter()
@@ -53,7 +53,7 @@ pub fn figures_of(run: &[TargetReport]) -> Result<Vec<Figures>, String> {
     figures.collect()
 }
 
-/// The table of passed and, in parentheses, skipped cases.
+/// Formats the table of passed and, in parentheses, skipped cases.
 pub fn figures_table(figures: &[Figures]) -> String {
     let mut table = "| suite |".to_owned();
     for target in Target::ALL {
@@ -87,7 +87,7 @@ fn push_line(table: &mut String, name: &str, figures: &Figures) {
     push(table, format_args!(" {} | {} |\n", figures.on_real_servers, figures.total()));
 }
 
-/// The table of reasons for which cases were skipped, with their number on each target.
+/// Formats the table of reasons of skipped cases, with the number of cases on each target.
 pub fn skips_table(run: &[TargetReport]) -> String {
     let mut reasons: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, of_target) in run.iter().enumerate() {
@@ -116,7 +116,7 @@ pub fn skips_table(run: &[TargetReport]) -> String {
     table
 }
 
-/// The reason, without the version of servers, of which there are many.
+/// Reason without the server version, so that the table has one row for all versions.
 fn group(reason: &str) -> String {
     match reason.strip_prefix("needs server ") {
         Some(version) if version.ends_with(" or earlier") => "needs an older server".to_owned(),
@@ -125,7 +125,7 @@ fn group(reason: &str) -> String {
     }
 }
 
-/// The document with its generated part replaced; one without such a part gets it at its end.
+/// Replaces the generated part of a document, or appends it.
 pub fn with_tables(document: &str, figures: &str, skips: &str) -> String {
     let part = format!("{BEGIN}\n\n{figures}\nSkipped cases by reason:\n\n{skips}\n{END}\n");
     let before = document.split_once(BEGIN).map(|(before, rest)| {
@@ -150,7 +150,7 @@ mod tests {
     fn run() -> Vec<TargetReport> {
         let of_target = |(at, target)| {
             let mut report = SuiteReport::new("handshake");
-            // One case passes on the first target alone, another on the embedded ones alone.
+            // One case passes on the first target only, another on the embedded targets only.
             report.passed_cases = vec![true, at == 0, Target::is_embedded(&target)];
             report.passed = report.passed_cases.iter().filter(|&&passed| passed).count();
             for _ in report.passed..3 {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_that_pass_on_some_real_server_are_counted_once() {
+    fn case_that_passes_on_several_real_servers_is_counted_once() {
         let figures = figures_of(&run()).unwrap();
         assert_eq!(figures.len(), 1);
         assert_eq!(figures[0].on_real_servers, 2);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_a_line_per_suite_and_per_reason() {
+    fn tables_have_a_row_per_suite_and_per_reason() {
         let figures = figures_table(&figures_of(&run()).unwrap());
         assert!(figures.contains("| `handshake` | 2 (1) | 1 (2) |"), "{figures}");
         assert!(figures.ends_with("| 2 | 3 |\n"), "{figures}");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_generated_part_of_a_document_is_replaced() {
+    fn with_tables_replaces_only_the_generated_part() {
         let first = with_tables("# Title\n", "a table\n", "reasons\n");
         assert!(first.starts_with("# Title\n\n<!-- begin"), "{first}");
         let second = with_tables(&format!("{first}\nThe end.\n"), "another\n", "reasons\n");

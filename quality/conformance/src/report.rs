@@ -1,4 +1,4 @@
-//! The results of a run, for people and for programs.
+//! Results of a run, as text and as JSON.
 
 use std::{
     collections::BTreeMap,
@@ -12,33 +12,33 @@ use crate::Target;
 pub struct SuiteReport {
     /// The suite's name.
     pub suite: &'static str,
-    /// How many cases passed.
+    /// Number of cases that passed.
     pub passed: usize,
     /// For each case, in the order of the files, true if it passed.
     pub passed_cases: Vec<bool>,
-    /// Those among them that passed only at their second try, and why not at the first.
-    pub second_tries: Vec<Failure>,
-    /// The cases that failed and do not stand in the ledger.
-    pub failed: Vec<Failure>,
-    /// How many cases were skipped, by reason.
+    /// Cases that passed at the second try, with the reason why the first failed.
+    pub second_tries: Vec<CaseFailure>,
+    /// Cases that failed and are not listed in the ledger.
+    pub failed: Vec<CaseFailure>,
+    /// Number of skipped cases by reason.
     pub skip_reasons: BTreeMap<String, usize>,
-    /// Ledger lines that should go, and why.
+    /// Ledger lines that are not needed, with the reason.
     pub unneeded_ledger_lines: Vec<String>,
 }
 
 /// A case that failed.
 #[derive(Clone, Debug)]
-pub struct Failure {
-    /// Its file; empty when the suite itself could not be loaded.
+pub struct CaseFailure {
+    /// Its file; empty if the suite could not be loaded.
     pub file: String,
     /// Its description.
     pub case: String,
-    /// What was observed instead of what was expected.
+    /// Difference from the expected behaviour.
     pub why: String,
 }
 
 impl SuiteReport {
-    /// A report of nothing yet.
+    /// Creates an empty report.
     pub fn new(suite: &'static str) -> Self {
         Self {
             suite,
@@ -56,47 +56,47 @@ impl SuiteReport {
         *self.skip_reasons.entry(reason).or_default() += 1;
     }
 
-    /// How many cases were skipped.
+    /// Number of skipped cases.
     pub fn skipped(&self) -> usize {
         self.skip_reasons.values().sum()
     }
 
-    /// Cases that passed at their first try.
+    /// Number of cases that passed at the first try.
     pub fn first_tries(&self) -> usize {
         self.passed - self.second_tries.len()
     }
 
-    /// How many cases there were.
+    /// Number of cases.
     pub fn total(&self) -> usize {
         self.passed + self.failed.len() + self.skipped()
     }
 
-    /// Whether nothing failed and every ledger line was needed.
+    /// Returns true if no case failed and every ledger line was needed.
     pub fn is_ok(&self) -> bool {
         self.failed.is_empty() && self.unneeded_ledger_lines.is_empty()
     }
 
-    /// Everything that is wrong, a line each.
+    /// Failed cases and ledger lines that are not needed, one text each.
     pub fn complaints(&self) -> Vec<String> {
-        let failures = self.failed.iter().map(|failure| self.tell("FAILED", failure));
+        let failures = self.failed.iter().map(|failure| self.line("FAILED", failure));
         let lines =
             self.unneeded_ledger_lines.iter().map(|line| format!("UNNEEDED in the ledger: {line}"));
         failures.chain(lines).collect()
     }
 
-    fn tell(&self, what: &str, failure: &Failure) -> String {
-        let Failure { file, case, why } = failure;
+    fn line(&self, label: &str, failure: &CaseFailure) -> String {
+        let CaseFailure { file, case, why } = failure;
         let why = why.replace('\n', "\n    ");
-        format!("{what} {} / {file} / {case}\n    {why}", self.suite)
+        format!("{label} {} / {file} / {case}\n    {why}", self.suite)
     }
 
-    /// Writes what is wrong, the suite's line, and the reasons of what was skipped.
+    /// Writes the complaints, the suite's line, and the reasons of skipped cases.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for complaint in self.complaints() {
             writeln!(out, "{complaint}")?;
         }
         for failure in &self.second_tries {
-            writeln!(out, "{}", self.tell("PASSED AT THE SECOND TRY", failure))?;
+            writeln!(out, "{}", self.line("PASSED AT THE SECOND TRY", failure))?;
         }
         let (failed, skipped) = (self.failed.len(), self.skipped());
         writeln!(
@@ -116,7 +116,7 @@ impl SuiteReport {
     }
 }
 
-/// Writes the closing lines, `total: P passed, F failed, S skipped of N` and
+/// Writes the totals, `total: P passed, F failed, S skipped of N` and
 /// `at the first try: T of P passed`.
 pub fn write_total(reports: &[SuiteReport], out: &mut dyn Write) -> io::Result<()> {
     let sum = |count: fn(&SuiteReport) -> usize| reports.iter().map(count).sum::<usize>();

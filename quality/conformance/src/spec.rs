@@ -1,26 +1,26 @@
-//! The specification's files on disk, in either of the two layouts in which they are published.
+//! Files of the suites on disk, in one of two layouts.
 //!
-//! PyMongo ships them in its `test` folder; the `specifications` repository keeps them under
-//! `source/<name>/tests`. The table `FOLDERS` maps a suite's name to its folder in each.
+//! PyMongo has them in its `test` folder, the `specifications` repository under `source/<name>/tests`. The table
+//! `FOLDERS` maps the name of a suite to its folder in each.
 
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
 };
 
-/// Where a suite's files are in each layout.
+/// Folder of a suite in each layout.
 struct Folder {
     suite: &'static str,
     pymongo: &'static str,
     specifications: &'static str,
 }
 
-/// A suite that PyMongo has in a folder of its name.
+/// A suite whose PyMongo folder has its name.
 const fn folder(suite: &'static str, specifications: &'static str) -> Folder {
     Folder { suite, pymongo: suite, specifications }
 }
 
-/// One line per suite; a suite's own file chooses among the subfolders.
+/// One line per suite. The suite's module chooses among the subfolders.
 const FOLDERS: &[Folder] = &[
     folder("auth", "auth/tests"),
     folder("causal_consistency", "causal-consistency/tests"),
@@ -60,7 +60,7 @@ const FOLDERS: &[Folder] = &[
     folder("versioned-api", "versioned-api/tests"),
 ];
 
-/// A folder that holds the suites.
+/// Folder of the suites.
 #[derive(Clone, Debug)]
 pub struct SpecDir {
     root: PathBuf,
@@ -76,17 +76,16 @@ enum Layout {
 /// One JSON file of a suite.
 #[derive(Clone, Debug)]
 pub struct SpecFile {
-    /// Its path relative to the suite's folder, with forward slashes: `rs/discover_arbiters.json`.
+    /// Path relative to the suite's folder, with forward slashes: `rs/discover_arbiters.json`.
     pub name: String,
-    /// Where it is.
+    /// Path.
     pub path: PathBuf,
-    /// Its text.
+    /// Content.
     pub text: String,
 }
 
 impl SpecDir {
-    /// Recognises the layout of a folder: PyMongo's source tree or its `test` folder, the
-    /// `specifications` repository or its `source` folder.
+    /// Opens PyMongo's source tree or its `test` folder, or the `specifications` repository or its `source` folder.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, LoadError> {
         let dir = dir.as_ref();
         [(dir.to_owned(), Layout::PyMongo), (dir.join("test"), Layout::PyMongo)]
@@ -96,7 +95,7 @@ impl SpecDir {
                 (dir.to_owned(), Layout::Specifications),
             ])
             .find(|(root, layout)| {
-                // Every edition of the suites has connection strings, under a telling name.
+                // Every edition has this suite, under a name that identifies the layout.
                 let landmark = match layout {
                     Layout::PyMongo => "connection_string",
                     Layout::Specifications => "connection-string/tests",
@@ -112,14 +111,13 @@ impl SpecDir {
             })
     }
 
-    /// The JSON files of a suite, all subfolders included, ordered by name.
+    /// Reads the JSON files of a suite with all subfolders, ordered by name.
     pub fn files(&self, suite: &str) -> Result<Vec<SpecFile>, LoadError> {
         self.files_in(suite, &[""])
     }
 
-    /// The JSON files in these subfolders of a suite (with theirs), in the order of the
-    /// subfolders and of the names in each. A subfolder that is missing or has none is an error:
-    /// a suite must not shrink unnoticed.
+    /// Reads the JSON files below these subfolders of a suite, in the order of the subfolders and of the names in
+    /// each. A missing or empty subfolder is an error, so that no suite loses cases unnoticed.
     pub fn files_in(&self, suite: &str, subfolders: &[&str]) -> Result<Vec<SpecFile>, LoadError> {
         let base = self.suite_dir(suite)?;
         let mut files = Vec::new();
@@ -128,7 +126,7 @@ impl SpecDir {
             let mut paths = Vec::new();
             collect_json(&dir, &mut paths)?;
             if paths.is_empty() {
-                return Err(LoadError { path: dir, problem: "holds no JSON files".to_owned() });
+                return Err(LoadError { path: dir, problem: "contains no JSON files".to_owned() });
             }
             paths.sort();
             for path in paths {
@@ -138,7 +136,7 @@ impl SpecDir {
         Ok(files)
     }
 
-    /// The folder of a suite, for what is not JSON in it.
+    /// Folder of a suite.
     pub fn suite_dir(&self, suite: &str) -> Result<PathBuf, LoadError> {
         let folder =
             FOLDERS.iter().find(|folder| folder.suite == suite).ok_or_else(|| LoadError {
@@ -153,19 +151,18 @@ impl SpecDir {
 }
 
 impl SpecFile {
-    /// Reads the file as plain JSON into any deserialisable shape.
+    /// Deserializes the file as plain JSON.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, LoadError> {
         serde_json::from_str(&self.text).map_err(|error| self.problem(&error))
     }
 
-    /// Reads the file as extended JSON: `{"$oid": …}`, `{"$numberLong": …}` and so on become
-    /// BSON values.
+    /// Reads the file as Extended JSON: `{"$oid": …}`, `{"$numberLong": …}` and so on become BSON values.
     pub fn document(&self) -> Result<bson::Document, LoadError> {
         let value: serde_json::Map<String, serde_json::Value> = self.json()?;
         bson::Document::try_from(value).map_err(|error| self.problem(&error))
     }
 
-    /// An error about this file.
+    /// Creates an error that names this file.
     pub fn problem(&self, problem: &impl fmt::Display) -> LoadError {
         LoadError { path: self.path.clone(), problem: problem.to_string() }
     }
@@ -190,7 +187,7 @@ fn collect_json(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// A suite could not be read.
+/// Error of reading a suite.
 #[derive(Debug)]
 pub struct LoadError {
     path: PathBuf,
@@ -217,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// A temporary directory with these files in it.
+    /// A temporary directory that contains these files.
     fn tree(files: &[&str]) -> TempDir {
         let root = tempfile::tempdir().unwrap();
         for file in files {
@@ -235,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn both_layouts_are_recognised_and_name_files_alike() {
+    fn both_layouts_have_the_same_file_names() {
         let pymongo = tree(&[
             "test/connection_string/test/a.json",
             "test/discovery_and_monitoring/rs/b.json",
@@ -260,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_files_is_an_error() {
+    fn folder_without_files_is_an_error() {
         let root = tree(&["connection_string/test/a.json"]);
         let spec = SpecDir::open(root.path()).unwrap();
         assert!(spec.files("connection_string").is_ok());

@@ -1,7 +1,7 @@
-//! The suites: those of the unified test format in a table, each of the others in a file.
+//! The suites: a table of those in the unified test format, and a module for each other suite.
 //!
-//! To add one: a line in `unified_suites!`, or a file `suites/<name>.rs` with a `pub const SUITE: Suite` and a
-//! `pub mod` line; a line in `for_each_suite!` here, and its folders in [`crate::spec`]. Such a file reads:
+//! A new suite needs a line in `unified_suites!`, or a file `suites/<name>.rs` with a `pub const SUITE: Suite` and a
+//! `pub mod` line; a line in `for_each_suite!` here; and its folders in [`crate::spec`]. Such a file reads:
 //!
 //! ```
 //! use conformance::{Case, Context, LoadError, Suite};
@@ -42,7 +42,7 @@ pub mod uri_options;
 
 mod parsed_uri;
 
-/// Declares suites of the unified test format: their module, how they are run, their name and their folder.
+/// Declares suites of the unified test format: module, function that loads the cases, name and folder.
 macro_rules! unified_suites {
     ($($(#[$doc:meta])* $module:ident: $cases:ident($name:literal, $folder:literal),)*) => {
         $(
@@ -61,49 +61,49 @@ macro_rules! unified_suites {
 unified_suites! {
     /// Causal consistency: `afterClusterTime` in sessions.
     causal_consistency: cases("causal_consistency", ""),
-    /// Change streams: what they tell, and how they are taken up again.
+    /// Change streams: events, and resuming.
     change_streams: cases("change_streams", "unified"),
-    /// Overloaded servers: what is tried again, and how often.
+    /// Client backpressure: retries of commands rejected by overloaded servers.
     client_backpressure: cases("client-backpressure", ""),
-    /// Collection management: making, changing and listing collections.
+    /// Collection management: creating, modifying and listing collections.
     collection_management: cases("collection_management", ""),
-    /// Command logging: what the driver logs of commands.
+    /// Command logging: log messages of commands.
     command_logging: cases("command_logging", ""),
-    /// Command monitoring: the events of commands.
+    /// Command monitoring: command events.
     command_monitoring: cases("command_monitoring", ""),
-    /// Connection logging: what the driver logs of connections and pools.
+    /// Connection logging: log messages of connections and pools.
     connection_logging: cases("connection_logging", ""),
-    /// CRUD: reading and writing documents.
+    /// CRUD: reads and writes of documents.
     crud: cases("crud", "unified"),
-    /// Time limits of calls (`timeoutMS`).
+    /// Client-side operations timeout (`timeoutMS`).
     csot: timed_cases("csot", ""),
-    /// GridFS: files in pieces.
+    /// GridFS: files stored in chunks.
     gridfs: cases("gridfs", ""),
-    /// Handshake: what connections tell servers of the client.
+    /// Handshake: client metadata in `hello`.
     handshake: cases("handshake", "unified"),
     /// Index management: search indexes.
     index_management: cases("index_management", ""),
     /// Load balancers: `serviceId` and pinned connections.
     load_balancer: cases("load_balancer", ""),
-    /// Retryable reads: reads that are tried again.
+    /// Retryable reads.
     retryable_reads: cases("retryable_reads", "unified"),
-    /// Retryable writes: writes that are tried again, and applied once.
+    /// Retryable writes.
     retryable_writes: cases("retryable_writes", "unified"),
-    /// Run command: an application's own commands.
+    /// Run command: generic commands.
     run_command: cases("run_command", "unified"),
-    /// Server selection logging: what the driver logs of finding servers.
+    /// Server selection logging: log messages of server selection.
     server_selection_logging: cases("server_selection_logging", ""),
-    /// Sessions: explicit, implicit, snapshot; dirty ones.
+    /// Sessions: explicit, implicit, snapshot and dirty sessions.
     sessions: cases("sessions", ""),
-    /// Transactions: started, committed and aborted one call at a time.
+    /// Transactions: `startTransaction`, `commitTransaction`, `abortTransaction`.
     transactions: cases("transactions", "unified"),
-    /// The convenient API of transactions: run until they are committed.
+    /// Convenient API of transactions: `withTransaction`.
     transactions_convenient_api: cases("transactions-convenient-api", "unified"),
-    /// Versioned API: clients that declare the interface they rely on.
+    /// Versioned API: clients that declare an API version.
     versioned_api: cases("versioned-api", ""),
 }
 
-/// Calls the macro `$each` with the names of all suites: the one list of them.
+/// Calls the macro `$each` with the names of all suites. This is the only list of them.
 #[macro_export]
 macro_rules! for_each_suite {
     ($each:ident) => {
@@ -152,7 +152,7 @@ macro_rules! registry {
 }
 for_each_suite!(registry);
 
-/// The suite of this name: that of PyMongo's folder, with dashes or underscores.
+/// Finds a suite by the name of PyMongo's folder, with dashes or underscores.
 pub fn find(name: &str) -> Option<Suite> {
     let name = name.replace('-', "_");
     ALL.iter().copied().find(|suite| suite.name.replace('-', "_") == name)

@@ -1,13 +1,13 @@
-//! The unified test format: MongoDB's tests of drivers against a real deployment.
+//! Runner of the unified test format: MongoDB's tests of drivers against a deployment.
 //!
-//! A file is parsed ([`schema`]), a deployment that suits each of its tests is chosen
-//! ([`deployment`], [`requirements`]), and the test is run ([`run`]): the things it names are made
-//! ([`entities`]), its operations carried out ([`operations`]), and what came of them compared with
-//! what it expects ([`matching`], [`events`], [`logs`], [`errors`], [`collection_data`]).
+//! The runner parses a file ([`schema`]), chooses a deployment for each test ([`deployment`], [`requirements`]) and runs
+//! the test ([`run`]): it creates the entities ([`entities`]), executes the operations ([`operations`]), and compares
+//! results, events, log messages, errors and documents with the expected ones ([`matching`], [`events`], [`logs`],
+//! [`errors`], [`collection_data`]).
 //!
-//! A test that asks for what the driver does not have is skipped when the runner meets it, with
-//! what is lacking as the reason; no list of names says which those are. On a deployment tests run one
-//! at a time, whatever suite they are of, because fail points are the whole deployment's.
+//! A test that requires a feature that the driver does not implement is skipped when the runner reaches it, and the
+//! missing feature is the reason. There is no list of such tests. A deployment runs one test at a time, because fail
+//! points affect the whole deployment.
 
 mod collection_data;
 mod deployment;
@@ -18,103 +18,101 @@ mod fail_points;
 mod logs;
 mod matching;
 mod operations;
-mod pace;
 mod requirements;
 mod run;
 mod schema;
-mod stop;
+mod test_error;
 #[cfg(test)]
 mod tests;
+mod time_scale;
 
 use std::sync::{Arc, PoisonError};
 
 use self::{
     deployment::{Deployment, NoDeployment},
     schema::TestFile,
-    stop::Stop,
+    test_error::TestError,
 };
 use crate::{Case, CaseResult, Context, LoadError, SpecFile};
 
-/// Stops all real servers that cases have started. A case that needs them again starts them again.
+/// Stops all real servers that cases have started. A later case that needs them starts them again.
 pub fn stop_servers() {
     deployment::stop_servers();
 }
 
-/// The tests in these subfolders of a suite, a case each.
+/// Loads the tests in these subfolders of a suite, a case each.
 pub(crate) fn cases(
     context: &Context,
     suite: &str,
     subfolders: &[&str],
 ) -> Result<Vec<Case>, LoadError> {
-    cases_judged(context, suite, subfolders, |file| match TIMED_FILES.contains(&file) {
-        true => in_two_tries,
-        false => |run| run(AS_PUBLISHED),
+    cases_with_policy(context, suite, subfolders, |file| match TIMED_FILES.contains(&file) {
+        true => with_second_try,
+        false => |run| run(UNSCALED),
     })
 }
 
-/// Files of suites that otherwise measure no times.
+/// Files that measure time, in suites that do not.
 const TIMED_FILES: [&str; 1] = ["unified/error-labels-blockConnection.json"];
 
-/// The tests in these subfolders of a suite that measures times. On a machine that is busy with other
-/// things a moment may come too late for a test though nothing is wrong: a test that fails is run
-/// once more, with all its times ten times as long, and that it was is told.
+/// Loads the tests in these subfolders of a suite that measures time. A test that fails, for example because the machine
+/// is busy, is run a second time with all its times multiplied by ten, and the report says so.
 pub(crate) fn timed_cases(
     context: &Context,
     suite: &str,
     subfolders: &[&str],
 ) -> Result<Vec<Case>, LoadError> {
-    cases_judged(context, suite, subfolders, |_| in_two_tries)
+    cases_with_policy(context, suite, subfolders, |_| with_second_try)
 }
 
-fn in_two_tries(run: &dyn Fn(i32) -> CaseResult) -> CaseResult {
-    const WITH_MORE_TIME: i32 = 10;
-    CaseResult::of_two_tries(|| run(AS_PUBLISHED), || run(WITH_MORE_TIME))
+fn with_second_try(run: &dyn Fn(i32) -> CaseResult) -> CaseResult {
+    const SECOND_TRY_SCALE: i32 = 10;
+    CaseResult::of_two_tries(|| run(UNSCALED), || run(SECOND_TRY_SCALE))
 }
 
-/// Runs a test, and says what its result comes to. The number says how many times as long as published all
-/// its times are.
-type Judge = fn(&dyn Fn(i32) -> CaseResult) -> CaseResult;
+/// Runs a test and derives the result of the case. The argument of the run is the factor of all times of the test.
+type RunPolicy = fn(&dyn Fn(i32) -> CaseResult) -> CaseResult;
 
-const AS_PUBLISHED: i32 = 1;
+const UNSCALED: i32 = 1;
 
-/// The tests in these subfolders, of which each must fail.
+/// Loads the tests in these subfolders, each of which must fail.
 pub(crate) fn failing_cases(
     context: &Context,
     suite: &str,
     subfolders: &[&str],
 ) -> Result<Vec<Case>, LoadError> {
-    cases_judged(context, suite, subfolders, |_| {
-        |run| match run(AS_PUBLISHED) {
+    cases_with_policy(context, suite, subfolders, |_| {
+        |run| match run(UNSCALED) {
             CaseResult::Fail(_) => CaseResult::Pass,
             CaseResult::Pass | CaseResult::PassAtSecondTry(_) => {
-                CaseResult::Fail("it passes, and must not".to_owned())
+                CaseResult::Fail("the test passes but must fail".to_owned())
             }
             skipped @ CaseResult::Skip(_) => skipped,
         }
     })
 }
 
-fn cases_judged(
+fn cases_with_policy(
     context: &Context,
     suite: &str,
     subfolders: &[&str],
-    judge_of: fn(&str) -> Judge,
+    policy_of: fn(&str) -> RunPolicy,
 ) -> Result<Vec<Case>, LoadError> {
     let mut cases = Vec::new();
     for file in context.spec.files_in(suite, subfolders)? {
-        match parse(&file, AS_PUBLISHED) {
+        match parse(&file, UNSCALED) {
             Ok(parsed) => {
-                let judge = judge_of(&file.name);
-                cases.extend(cases_of(context, file, parsed, judge));
+                let policy = policy_of(&file.name);
+                cases.extend(cases_of(context, file, parsed, policy));
             }
-            Err(why) => cases.push(Case::new(&file.name, "is understood", || Err(why))),
+            Err(why) => cases.push(Case::new(&file.name, "is valid", || Err(why))),
         }
     }
     Ok(cases)
 }
 
-/// The files in these subfolders, of which each must be refused, a case each.
-pub(crate) fn refused_cases(
+/// Loads the files in these subfolders, each of which must be invalid, a case each.
+pub(crate) fn invalid_file_cases(
     context: &Context,
     suite: &str,
     subfolders: &[&str],
@@ -124,42 +122,42 @@ pub(crate) fn refused_cases(
         .into_iter()
         .map(|file| {
             let name = file.name.clone();
-            Case::new(name, "is refused", move || match parse(&file, AS_PUBLISHED) {
-                Ok(_) => Err("it is not refused".to_owned()),
+            Case::new(name, "is rejected", move || match parse(&file, UNSCALED) {
+                Ok(_) => Err("the file is not rejected".to_owned()),
                 Err(_) => Ok(()),
             })
         })
         .collect())
 }
 
-fn parse(file: &SpecFile, pace: i32) -> Result<TestFile, String> {
+fn parse(file: &SpecFile, time_scale: i32) -> Result<TestFile, String> {
     let document = file.document().map_err(|error| error.to_string())?;
-    TestFile::parse(match pace {
-        AS_PUBLISHED => document,
-        longer => pace::slowed(document, longer),
+    TestFile::parse(match time_scale {
+        UNSCALED => document,
+        factor => time_scale::scaled(document, factor),
     })
 }
 
-fn cases_of(context: &Context, source: SpecFile, file: TestFile, judge: Judge) -> Vec<Case> {
+fn cases_of(context: &Context, source: SpecFile, file: TestFile, policy: RunPolicy) -> Vec<Case> {
     let (source, file) = (Arc::new(source), Arc::new(file));
     let context = Arc::new(context.clone());
     let case = |at: usize| {
         let (source, file) = (Arc::clone(&source), Arc::clone(&file));
         let context = Arc::clone(&context);
         let (name, description) = (source.name.clone(), file.tests[at].description.clone());
-        let run = move |pace| match pace {
-            AS_PUBLISHED => run_one(&context, &file, at),
-            longer => match parse(&source, longer) {
-                Ok(slow) => run_one(&context, &slow, at),
+        let run = move |time_scale| match time_scale {
+            UNSCALED => run_one(&context, &file, at),
+            factor => match parse(&source, factor) {
+                Ok(scaled) => run_one(&context, &scaled, at),
                 Err(why) => CaseResult::Fail(why),
             },
         };
-        Case::new(name, description, move || judge(&run))
+        Case::new(name, description, move || policy(&run))
     };
     (0..file.tests.len()).map(case).collect()
 }
 
-/// Runs the test at this place in its file.
+/// Runs the test at this index of its file.
 fn run_one(context: &Context, file: &TestFile, at: usize) -> CaseResult {
     let test = &file.tests[at];
     if let Some(reason) = &test.skip_reason {
@@ -168,14 +166,14 @@ fn run_one(context: &Context, file: &TestFile, at: usize) -> CaseResult {
     let requirements = test.run_on_requirements.as_deref();
     let deployment = match Deployment::for_test(context, file, requirements) {
         Ok(deployment) => deployment,
-        Err(NoDeployment::Unmet(lacking)) => return CaseResult::Skip(lacking),
-        Err(NoDeployment::Broken(why)) => return CaseResult::Fail(why),
+        Err(NoDeployment::UnmetRequirement(missing)) => return CaseResult::Skip(missing),
+        Err(NoDeployment::Unreachable(why)) => return CaseResult::Fail(why),
     };
-    let turn = Arc::clone(&deployment.turn);
-    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = Arc::clone(&deployment.lock);
+    let _guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
     match run::run(deployment, file, test) {
         Ok(()) => CaseResult::Pass,
-        Err(Stop::Failed(why)) => CaseResult::Fail(why),
-        Err(Stop::Unsupported(lacking)) => CaseResult::Skip(lacking),
+        Err(TestError::Failed(why)) => CaseResult::Fail(why),
+        Err(TestError::Unsupported(feature)) => CaseResult::Skip(feature),
     }
 }

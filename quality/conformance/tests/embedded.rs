@@ -1,4 +1,4 @@
-//! Runs every suite on deployments in this process, a test each.
+//! Runs every suite on embedded deployments, a test each.
 #![allow(missing_docs)]
 
 mod common;

@@ -1,6 +1,6 @@
-//! Runs chosen suites on MongoDB 8.2, on a replica set and on a sharded cluster, a test each.
+//! Runs some suites on MongoDB 8.2, on a replica set and on a sharded cluster, a test each.
 //!
-//! The other suites and targets are run by `cargo run --release -p conformance -- --target all`.
+//! `cargo run --release -p conformance -- --target all` runs the other suites and targets.
 #![allow(missing_docs)]
 
 mod common;
@@ -38,7 +38,7 @@ macro_rules! names {
 }
 chosen_suites!(names);
 
-/// Longest suite on a sharded cluster. It has a cluster to itself, so that the time is not the sum of all.
+/// Longest suite on a sharded cluster. It runs on its own cluster, concurrently with the others.
 const LONGEST: &str = "retryable_reads";
 
 /// Suites that run one after the other, on a target.
@@ -50,7 +50,7 @@ struct Queue {
 
 type Reports = BTreeMap<(&'static str, &'static str), Receiver<SuiteReport>>;
 
-/// Starts all queues at once: tests are started in the order of their names, those of one target first.
+/// Starts all queues at once, because the test harness starts tests in the order of their names.
 fn start_queues() -> Mutex<Reports> {
     let others = CHOSEN.iter().copied().filter(|&name| name != LONGEST).collect();
     let queues = [
@@ -65,7 +65,7 @@ fn start_queues() -> Mutex<Reports> {
         reports.extend(keys.zip(receivers));
         thread::spawn(move || {
             for (name, sender) in suites.into_iter().zip(senders) {
-                // A test that has failed does not receive its report.
+                // A failed test has dropped its receiver.
                 let _ = sender.send(report(&target, name, has_own_cluster));
             }
         });
@@ -75,7 +75,7 @@ fn start_queues() -> Mutex<Reports> {
 
 fn report(target: &Target, name: &str, has_own_cluster: bool) -> SuiteReport {
     let context = common::context(target);
-    let context = if has_own_cluster { context.apart(0) } else { context };
+    let context = if has_own_cluster { context.unshared(0) } else { context };
     let suite = suites::find(name).expect("a suite has the name of its module");
     run(&suite, &context, &Ledger::of_this_repository(target))
 }
@@ -84,8 +84,8 @@ fn passes(target: &Target, name: &'static str) {
     static QUEUED: OnceLock<Mutex<Reports>> = OnceLock::new();
     testbed::require!(V8_2);
     testbed::require!(testbed::spec_tests());
-    let all_are_asked_for = env::args().skip(1).all(|argument| argument.starts_with('-'));
-    let report = if all_are_asked_for {
+    let runs_all_tests = env::args().skip(1).all(|argument| argument.starts_with('-'));
+    let report = if runs_all_tests {
         let queued = QUEUED.get_or_init(start_queues);
         let receiver =
             queued.lock().unwrap_or_else(PoisonError::into_inner).remove(&(target.name(), name));

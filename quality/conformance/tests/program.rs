@@ -1,4 +1,4 @@
-//! The program as its users meet it: arguments, output, exit status.
+//! The program `conformance`: arguments, output, exit status.
 #![allow(missing_docs)]
 
 use std::process::{Command, Output};
@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn an_unknown_suite_is_answered_with_the_list_of_suites() {
+fn unknown_suite_is_an_error_that_lists_the_suites() {
     let output = conformance(&["--suite", "no_such"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("the suites are: "));
@@ -26,14 +26,14 @@ fn an_unknown_suite_is_answered_with_the_list_of_suites() {
 }
 
 #[test]
-fn a_target_that_is_neither_known_nor_a_connection_string_is_an_error() {
+fn unknown_target_is_an_error() {
     let output = conformance(&["--target", "postgres"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("`embedded-sharded` or a connection string"));
 }
 
 #[test]
-fn a_folder_that_holds_no_suites_is_an_error_that_names_it() {
+fn folder_without_suites_is_an_error_that_names_it() {
     let folder = env!("CARGO_MANIFEST_DIR");
     let output = conformance(&["--spec", folder]);
     assert_eq!(output.status.code(), Some(2));
@@ -41,7 +41,7 @@ fn a_folder_that_holds_no_suites_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_run_prints_a_line_per_suite_and_a_total_and_writes_json() {
+fn run_prints_a_line_per_suite_and_a_total_and_writes_json() {
     let suites = testbed::require!(testbed::spec_tests());
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("figures.json");
@@ -75,7 +75,7 @@ fn a_run_prints_a_line_per_suite_and_a_total_and_writes_json() {
 }
 
 #[test]
-fn all_targets_have_their_rows_and_a_table() {
+fn target_all_writes_json_rows_and_a_table() {
     testbed::require!(testbed::spec_tests());
     let folder = tempfile::tempdir().unwrap();
     let (json, markdown) = (folder.path().join("all.json"), folder.path().join("all.md"));
@@ -106,7 +106,7 @@ fn all_targets_have_their_rows_and_a_table() {
 }
 
 #[test]
-fn a_table_is_written_of_all_targets_only() {
+fn markdown_needs_target_all() {
     let output = conformance(&["--suite", "max_staleness", "--markdown", "never-written.md"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--markdown needs --target all"));

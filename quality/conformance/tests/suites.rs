@@ -25,30 +25,29 @@ const WITHOUT_SERVERS: [&str; 9] = [
     "uri_options",
 ];
 
-/// The suites that take longest, most of it waiting. Each has a replica set to itself, and begins with the
-/// first of the others, so that the time is not the sum of all.
+/// Longest suites. Each runs on its own replica set, concurrently with the others.
 const LONG: [&str; 2] = ["csot", "retryable_reads"];
 
-type Begun = (&'static str, JoinHandle<SuiteReport>);
+type StartedSuite = (&'static str, JoinHandle<SuiteReport>);
 
 fn passes(name: &str) {
-    static BEGUN_EARLY: OnceLock<Mutex<Vec<Begun>>> = OnceLock::new();
+    static STARTED_EARLY: OnceLock<Mutex<Vec<StartedSuite>>> = OnceLock::new();
     testbed::require!(testbed::spec_tests());
     if !WITHOUT_SERVERS.contains(&name) {
         testbed::require!(testbed::shared::servers());
     }
-    let early = BEGUN_EARLY.get_or_init(|| {
-        let all_are_asked_for = env::args().skip(1).all(|argument| argument.starts_with('-'));
-        let long = LONG.into_iter().filter(|_| all_are_asked_for);
+    let early = STARTED_EARLY.get_or_init(|| {
+        let runs_all_tests = env::args().skip(1).all(|argument| argument.starts_with('-'));
+        let long = LONG.into_iter().filter(|_| runs_all_tests);
         Mutex::new(long.map(|name| (name, thread::spawn(|| report(name)))).collect())
     });
-    let begun = {
+    let started = {
         let mut early = early.lock().unwrap_or_else(PoisonError::into_inner);
         let place = early.iter().position(|(long, _)| *long == name);
         place.map(|place| early.swap_remove(place).1)
     };
-    let report = match begun {
-        Some(begun) => begun.join().unwrap_or_else(|panic| resume_unwind(panic)),
+    let report = match started {
+        Some(started) => started.join().unwrap_or_else(|panic| resume_unwind(panic)),
         None => report(name),
     };
     let variables = ["STEADFAST_SPEC_TESTS", "STEADFAST_MONGOD", "STEADFAST_TEST_URI"];
@@ -60,7 +59,7 @@ fn report(name: &str) -> SuiteReport {
     static CONTEXT: OnceLock<Context> = OnceLock::new();
     let context = CONTEXT.get_or_init(|| common::context(&Target::Mongod6_0)).clone();
     let context = match LONG.iter().position(|long| *long == name) {
-        Some(number) => context.apart(number),
+        Some(number) => context.unshared(number),
         None => context,
     };
     run(&suite, &context, &Ledger::of_this_repository(&context.target))

@@ -30,10 +30,8 @@ impl Account {
         let passwd = Path::new("/etc/passwd");
         let users = fs::read_to_string(passwd).map_err(|error| TestbedError::at(passwd, &error))?;
         let missing = || {
-            TestbedError::new(
-                "root starts these servers as an unprivileged user, and there is none",
-            )
-            .because(format!("{} has no user {NAME}", passwd.display()))
+            TestbedError::new("there is no unprivileged user to run these servers as")
+                .because(format!("{} has no user {NAME}", passwd.display()))
         };
         Self::in_passwd(&users).map(Some).ok_or_else(missing)
     }
@@ -45,12 +43,12 @@ impl Account {
             .find_map(|mut fields| (fields.next() == Some(NAME)).then_some(fields))?;
         let uid = fields.nth(1)?.parse().ok()?;
         let gid = fields.next()?.parse().ok()?;
-        // An account that is root by another name would be worse than none.
+        // An entry with the ids of root is not an unprivileged user.
         (uid != 0 && gid != 0).then_some(Self { uid, gid })
     }
 
-    /// Has the command run as this user, without supplementary groups, and in `/`: the current directory
-    /// may be one that the user cannot enter.
+    /// Makes the command run as this user, without supplementary groups, in `/`: the user may be unable to enter the
+    /// current directory.
     pub(crate) fn run(self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid).current_dir("/");
     }
@@ -85,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_found_among_the_users() {
+    fn user_is_parsed_from_passwd() {
         let users = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65533:nobody:/:/bin/false\n";
         assert_eq!(Account::in_passwd(users), Some(Account { uid: 65534, gid: 65533 }));
         assert_eq!(Account::in_passwd("root:x:0:0:root:/root:/bin/sh\n"), None);
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_directory_cannot_be_entered_by_another_user() {
+    fn private_directory_cannot_be_entered_by_another_user() {
         let folder = crate::folders::folder("tests").unwrap();
         let folder = folder.join(format!("private-{}", std::process::id()));
         let below = folder.join("below");

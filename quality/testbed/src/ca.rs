@@ -1,4 +1,4 @@
-//! A certificate authority for one test: its own root, a server's and a client's certificate.
+//! Certificate authority for a test, with a root, a server and a client certificate.
 
 use std::{
     fs,
@@ -13,8 +13,8 @@ use rcgen::{
 
 use crate::{Result, TestbedError, folders};
 
-/// A certificate authority and what it has issued, as PEM files. Files that hold a certificate
-/// and its key are of the form that `tlsCertificateKeyFile` takes.
+/// A certificate authority and its certificates, as PEM files. Files with a certificate and its key have the form of
+/// `tlsCertificateKeyFile`.
 #[derive(Debug)]
 pub struct TestCa {
     folder: PathBuf,
@@ -22,7 +22,7 @@ pub struct TestCa {
 }
 
 impl TestCa {
-    /// A new authority with a new key: certificates of another one do not verify by it.
+    /// Creates an authority with a new key.
     pub fn new() -> Result<Self> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "Steadfast test CA");
@@ -38,32 +38,31 @@ impl TestCa {
         Ok(ca)
     }
 
-    /// The root certificate, for `tlsCAFile`.
+    /// Path of the root certificate, for `tlsCAFile`.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.join("ca.pem")
     }
 
-    /// A server's certificate for `localhost`, `127.0.0.1` and `::1`, and its key.
+    /// Path of a server certificate for `localhost`, `127.0.0.1` and `::1`, with its key.
     pub fn server_file(&self) -> PathBuf {
         self.folder.join("server.pem")
     }
 
-    /// A client's certificate and its key, for `tlsCertificateKeyFile`.
+    /// Path of a client certificate with its key, for `tlsCertificateKeyFile`.
     pub fn client_file(&self) -> PathBuf {
         self.folder.join("client.pem")
     }
 
-    /// The name of the client's certificate, as an X.509 user is called.
+    /// Subject of the client certificate: the name of its MONGODB-X509 user.
     pub fn client_subject(&self) -> &'static str {
         "CN=ada,OU=clients,O=Steadfast"
     }
 
-    /// A further server's certificate, for these host names and addresses, and its key, in a
-    /// file `<name>.pem`.
+    /// Issues a server certificate for these host names and addresses, and writes it with its key to `<name>.pem`.
     pub fn certificate_for(&self, name: &str, hosts: &[&str]) -> Result<PathBuf> {
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
         let mut params = CertificateParams::new(hosts).map_err(problem)?;
-        // Servers take a client's certificate for another server's if it shares O and OU.
+        // Servers treat a client as a cluster member if its certificate has their O and OU.
         params.distinguished_name.push(DnType::CommonName, "localhost");
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
@@ -72,7 +71,7 @@ impl TestCa {
 
     fn issue_client_certificate(&self) -> Result<PathBuf> {
         let mut params = CertificateParams::default();
-        // Encoded from the general to the special, and written the other way round.
+        // Encoded in the reverse order of the text form.
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::OrganizationName, "Steadfast");
         params.distinguished_name.push(DnType::OrganizationalUnitName, "clients");
@@ -94,7 +93,7 @@ impl TestCa {
 
 impl Drop for TestCa {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by a later process.
+        // A later process removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -122,7 +121,7 @@ fn remove_leftovers(home: &Path) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let pid = name.split('-').next().unwrap_or_default();
         if !Path::new("/proc").join(pid).exists() {
-            // Another process may be doing the same.
+            // Another process may remove it at the same time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -133,5 +132,5 @@ fn write(file: &Path, text: &str) -> Result<()> {
 }
 
 fn problem(error: rcgen::Error) -> TestbedError {
-    TestbedError::new(format!("a certificate could not be made: {error}"))
+    TestbedError::new(format!("a certificate could not be created: {error}"))
 }

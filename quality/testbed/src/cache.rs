@@ -1,4 +1,4 @@
-//! Directories that are made once, by the first process that needs them, while the others wait.
+//! Cached directories: the first process that needs one creates it, and the others wait.
 
 use std::{
     fmt::Display,
@@ -17,9 +17,8 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs
 
 /// Returns the cached directory of this name, filled by `make`.
 ///
-/// `make` is given an empty directory, which is renamed when it is complete. The first caller runs it, with up
-/// to three attempts; callers in other threads and processes wait. An interrupted attempt leaves nothing that
-/// could be taken for a complete directory.
+/// `make` fills an empty directory, which is renamed when it is complete. The first caller runs `make`, with up to three
+/// attempts; callers in other threads and processes wait. An interrupted attempt never leaves a directory of this name.
 ///
 /// If `make` fails, later calls in this process return its error without another attempt, as do those in other
 /// processes that the same run of Cargo starts.
@@ -40,7 +39,7 @@ pub fn cached<E: Display>(
     })
 }
 
-/// The cache in the testbed's own directory.
+/// Cache in the testbed's own directory.
 pub(crate) fn directory() -> Result<PathBuf> {
     folders::folder("fetched")
 }
@@ -68,12 +67,12 @@ fn cached_with_retries(
     if ready.is_dir() {
         return Ok(ready);
     }
-    if let Some(error) = failures::recall(&ready) {
+    if let Some(error) = failures::find(&ready) {
         return Err(error);
     }
     let begun = format!("{name}.partial");
     remove_all(home, &begun)?;
-    // Named by process: a child of an interrupted process may still write to the other one.
+    // Named by process id, because a child of an interrupted process may still write to its directory.
     let partial = home.join(format!("{begun}-{}", process::id()));
     let mut delays = delays.iter();
     loop {
@@ -82,18 +81,17 @@ fn cached_with_retries(
         match delays.next() {
             Some(&delay) if !is_lasting(&error) => thread::sleep(delay),
             _ => {
-                failures::remember(&ready, &error);
+                failures::record(&ready, &error);
                 return Err(error);
             }
         }
     }
-    failures::forget(&ready);
+    failures::remove(&ready);
     fs::rename(&partial, &ready).map_err(|error| TestbedError::at(&ready, &error))?;
     Ok(ready)
 }
 
-/// Returns true if another attempt in a few seconds would fail, too: a program is not installed, or there is no
-/// network.
+/// Returns true if another attempt would fail, too, because a program is not installed or there is no network.
 fn is_lasting(error: &TestbedError) -> bool {
     // As pip, npm and apt-get report them.
     const REASONS: [&str; 9] = [
@@ -117,7 +115,7 @@ fn lock(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Removes the folders whose names begin so.
+/// Removes folders by the beginning of their names.
 fn remove_all(home: &Path, beginning: &str) -> Result<()> {
     let entries = fs::read_dir(home).map_err(|error| TestbedError::at(home, &error))?;
     for entry in entries.flatten() {
@@ -128,13 +126,13 @@ fn remove_all(home: &Path, beginning: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes `dir` an empty folder, whatever was there.
+/// Empties a folder. Creates it if it does not exist.
 pub(crate) fn empty(dir: &Path) -> Result<()> {
     remove(dir)?;
     fs::create_dir_all(dir).map_err(|error| TestbedError::at(dir, &error))
 }
 
-/// Lets all users read a directory, whatever the umask. Makes it if it is not there.
+/// Makes a directory readable for all users. Creates it if it does not exist.
 pub(crate) fn make_readable(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir)
         .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o755)))
@@ -157,9 +155,9 @@ mod tests {
 
     use super::*;
 
-    const AT_ONCE: [Duration; 2] = [Duration::ZERO; 2];
+    const NO_DELAYS: [Duration; 2] = [Duration::ZERO; 2];
 
-    /// A home of the test's own, empty.
+    /// An empty directory for one test.
     fn home_of(test: &str) -> PathBuf {
         let home = folders::folder("tests").unwrap().join(format!("{test}-{}", process::id()));
         empty(&home).unwrap();
@@ -175,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_makes_it_and_the_others_wait_until_it_is_whole() {
+    fn first_caller_fills_the_directory_and_others_wait() {
         let home = home_of("first");
         let (made, barrier) = (AtomicUsize::new(0), Barrier::new(8));
-        let ask = || {
+        let request = || {
             barrier.wait();
-            let folder = cached_with_retries(&home, "it", &AT_ONCE, |folder| {
+            let folder = cached_with_retries(&home, "it", &NO_DELAYS, |folder| {
                 made.fetch_add(1, Ordering::Relaxed);
                 fs::write(folder.join("one"), "1").unwrap();
                 thread::yield_now();
@@ -189,21 +187,21 @@ mod tests {
             });
             assert_eq!(names(&folder.unwrap()), ["one", "two"]);
         };
-        thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(ask))));
+        thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(request))));
         assert_eq!(made.into_inner(), 1);
         assert_eq!(names(&home), ["it", "it.lock"]);
         fs::remove_dir_all(home).unwrap();
     }
 
     #[test]
-    fn what_was_interrupted_is_neither_taken_for_the_whole_nor_left() {
+    fn interrupted_attempt_is_neither_used_nor_left_behind() {
         let home = home_of("interrupted");
         let theirs = home.join("it.partial-1");
         fs::create_dir(&theirs).unwrap();
         fs::write(theirs.join("half"), "").unwrap();
         let folder = cached_with_retries(&home, "it", &[], |folder| {
             assert!(names(folder).is_empty());
-            // What is left running of the other finds no place to write to.
+            // A process that the other attempt has left cannot write any more.
             assert!(fs::write(theirs.join("other half"), "").is_err());
             Ok(())
         });
@@ -212,10 +210,10 @@ mod tests {
         fs::remove_dir_all(home).unwrap();
     }
 
-    /// Asks for a directory that can be made after `fails` attempts. Returns the result and the number of attempts.
-    fn ask(home: &Path, name: &str, fails: usize, reason: &str) -> (Result<PathBuf>, usize) {
+    /// Requests a directory whose first `fails` attempts fail. Returns the result and the number of attempts.
+    fn request(home: &Path, name: &str, fails: usize, reason: &str) -> (Result<PathBuf>, usize) {
         let mut attempts = 0;
-        let made = cached_with_retries(home, name, &AT_ONCE, |folder| {
+        let made = cached_with_retries(home, name, &NO_DELAYS, |folder| {
             attempts += 1;
             assert!(names(folder).is_empty());
             fs::write(folder.join("it"), "").unwrap();
@@ -228,29 +226,29 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_attempt_is_repeated_twice_from_the_beginning() {
+    fn failed_attempt_is_repeated_twice_with_an_empty_directory() {
         let home = home_of("again");
-        let (made, attempts) = ask(&home, "it", 2, "no luck");
+        let (made, attempts) = request(&home, "it", 2, "no luck");
         assert_eq!((made.unwrap(), attempts), (home.join("it"), 3));
         fs::remove_dir_all(home).unwrap();
     }
 
     #[test]
-    fn a_failure_is_remembered_by_the_process() {
+    fn failure_is_cached_in_the_process() {
         let home = home_of("remembered");
-        let (made, attempts) = ask(&home, "it", 3, "no luck");
+        let (made, attempts) = request(&home, "it", 3, "no luck");
         assert_eq!((made.unwrap_err().to_string(), attempts), ("attempt 3: no luck".to_owned(), 3));
-        let (made, attempts) = ask(&home, "it", 0, "");
+        let (made, attempts) = request(&home, "it", 0, "");
         assert_eq!((made.unwrap_err().to_string(), attempts), ("attempt 3: no luck".to_owned(), 0));
-        let (made, attempts) = ask(&home, "other", 0, "");
+        let (made, attempts) = request(&home, "other", 0, "");
         assert_eq!((made.unwrap(), attempts), (home.join("other"), 1));
         fs::remove_dir_all(home).unwrap();
     }
 
     #[test]
-    fn without_network_there_is_one_attempt() {
+    fn network_errors_are_not_repeated() {
         let home = home_of("offline");
-        let (_, attempts) = ask(&home, "it", 3, "Temporary failure in name resolution");
+        let (_, attempts) = request(&home, "it", 3, "Temporary failure in name resolution");
         assert_eq!(attempts, 1);
         fs::remove_dir_all(home).unwrap();
     }

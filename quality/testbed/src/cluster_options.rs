@@ -42,7 +42,7 @@ impl Default for ClusterOptions {
 }
 
 impl ClusterOptions {
-    /// The defaults.
+    /// Creates default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -81,7 +81,7 @@ impl ClusterOptions {
         self
     }
 
-    /// Priority and tags of a member of a shard, by the numbers of both from 0.
+    /// Priority and tags of a member of a shard. Shards and members are numbered from 0.
     pub fn member(mut self, shard: usize, member: usize, config: MemberConfig) -> Self {
         self.members.insert((shard, member), config);
         self

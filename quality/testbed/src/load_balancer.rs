@@ -1,4 +1,4 @@
-//! A load balancer before the `mongos` of a cluster: forwards bytes, and announces clients by the PROXY protocol.
+//! Load balancer in front of every `mongos` of a cluster: forwards bytes after a header of the PROXY protocol.
 
 use std::{
     io::{self, Write},
@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A TCP load balancer on loopback, in this process, for clients with `loadBalanced=true`.
 ///
 /// Each new connection goes to the next `mongos` that accepts one. It begins with a header of the PROXY protocol, as
-/// `loadBalancerPort` demands; the rest, TLS or not, is forwarded as it is.
+/// `loadBalancerPort` requires; all other bytes, with or without TLS, are forwarded unchanged.
 #[derive(Debug)]
 pub struct LoadBalancer {
     address: SocketAddr,
@@ -32,7 +32,7 @@ struct Shared {
     targets: Vec<SocketAddr>,
     next: AtomicUsize,
     stopped: AtomicBool,
-    /// Both sides of each connection that is open.
+    /// Both sides of each open connection.
     connections: Mutex<Vec<Forwarding>>,
 }
 
@@ -54,14 +54,14 @@ impl LoadBalancer {
             stopped: AtomicBool::new(false),
             connections: Mutex::default(),
         });
-        let accepting = Arc::clone(&shared);
+        let acceptor = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming() {
-                if accepting.stopped.load(Ordering::SeqCst) {
+                if acceptor.stopped.load(Ordering::SeqCst) {
                     return;
                 }
-                let shared = Arc::clone(&accepting);
-                // A client whose connection cannot be forwarded has it closed.
+                let shared = Arc::clone(&acceptor);
+                // On an error the client's connection is closed.
                 thread::spawn(move || client.and_then(|client| shared.forward(client)));
             }
         });
@@ -78,7 +78,7 @@ impl LoadBalancer {
         format!("mongodb://{}/?loadBalanced=true", self.address)
     }
 
-    /// Returns the number of connections that are open.
+    /// Returns the number of open connections.
     pub fn open_connections(&self) -> usize {
         self.shared.connections().len()
     }
@@ -94,7 +94,7 @@ impl LoadBalancer {
 impl Drop for LoadBalancer {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts; it ends with the process if this fails.
+        // Wakes the acceptor thread. If this fails, the thread ends with the process.
         let _ = TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT);
         self.close_connections();
     }
@@ -105,7 +105,7 @@ impl Shared {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects to the next `mongos`, and forwards until one side ends.
+    /// Connects to the next `mongos`, and forwards bytes until one side closes.
     fn forward(&self, client: TcpStream) -> io::Result<()> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut server = self.connect(number)?;
@@ -125,14 +125,14 @@ impl Shared {
         }
         let (mut replies, mut requests) = ((&server, &client), (&client, &server));
         thread::scope(|scope| {
-            scope.spawn(move || pass_on(&mut replies));
-            pass_on(&mut requests);
+            scope.spawn(move || forward_bytes(&mut replies));
+            forward_bytes(&mut requests);
         });
         self.connections().retain(|open| open.number != number);
         Ok(())
     }
 
-    /// Tries each `mongos` once, beginning with one that depends on the connection's number.
+    /// Tries each `mongos` once. The number of the connection determines the first.
     fn connect(&self, number: usize) -> io::Result<TcpStream> {
         let mut last = io::Error::other("there is no mongos");
         for attempt in 0..self.targets.len() {
@@ -148,15 +148,15 @@ impl Shared {
 
 impl Forwarding {
     fn close(&self) {
-        // A side that is closed already has what it needs.
+        // The connection may be closed already.
         let _ = self.client.shutdown(Shutdown::Both);
         let _ = self.server.shutdown(Shutdown::Both);
     }
 }
 
 /// Copies bytes from one side to the other, and closes both at the end: no client of MongoDB half-closes.
-fn pass_on((from, to): &mut (&TcpStream, &TcpStream)) {
-    // An error is the end of the connection, like the end of the stream.
+fn forward_bytes((from, to): &mut (&TcpStream, &TcpStream)) {
+    // An error ends the connection, too.
     let _ = io::copy(from, to);
     let _ = from.shutdown(Shutdown::Both);
     let _ = to.shutdown(Shutdown::Both);

@@ -1,4 +1,4 @@
-//! Holds a deployment up for use by hand: `cargo run -p steadfast-testbed -- replica-set`.
+//! Runs a deployment for manual use: `cargo run -p steadfast-testbed -- replica-set`.
 
 use std::{
     error::Error,
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to report to if this fails.
+            // If standard error is closed, the error cannot be reported.
             let _ = writeln!(io::stderr(), "{error}");
             ExitCode::FAILURE
         }
@@ -38,18 +38,18 @@ fn run() -> Result<(), Box<dyn Error>> {
     match deployment {
         "standalone" => {
             let server = Mongod::standalone(options)?;
-            hold(&[server.pid()], &server.uri())?;
+            wait_for_end_of_input(&[server.pid()], &server.uri())?;
         }
         "replica-set" => {
             let set = ReplicaSet::start(3, options)?;
-            hold(&pids(&set), &set.uri())?;
+            wait_for_end_of_input(&pids(&set), &set.uri())?;
         }
         "sharded" => {
             let cluster = ShardedCluster::start(ClusterOptions::new().options(options))?;
             let sets = cluster.shards().iter().chain([cluster.config_server()]);
             let mongos = cluster.mongos().iter().map(Mongos::pid);
             let all: Vec<u32> = mongos.chain(sets.flat_map(pids)).collect();
-            hold(&all, &cluster.uri())?;
+            wait_for_end_of_input(&all, &cluster.uri())?;
         }
         _ => return Err(USAGE.into()),
     }
@@ -60,8 +60,8 @@ fn pids(set: &ReplicaSet) -> Vec<u32> {
     set.members().iter().map(Mongod::pid).collect()
 }
 
-/// Prints what runs, and returns when the input ends.
-fn hold(pids: &[u32], uri: &str) -> io::Result<()> {
+/// Prints process ids and connection string, and returns when the input ends.
+fn wait_for_end_of_input(pids: &[u32], uri: &str) -> io::Result<()> {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     writeln!(io::stdout(), "{}\n{uri}", pids.join(" "))?;
     io::stdin().read_to_end(&mut Vec::new()).map(drop)

@@ -31,7 +31,7 @@ impl Default for MemberConfig {
 }
 
 impl MemberConfig {
-    /// Priority 1 and no tags, as by default.
+    /// Creates the default configuration: priority 1 and no tags.
     pub fn new() -> Self {
         Self::default()
     }
@@ -53,7 +53,7 @@ impl MemberConfig {
         self.priority
     }
 
-    /// The entry in `members` of the set's configuration.
+    /// Entry of `members` in the replica set configuration.
     pub(crate) fn document(&self, id: i32, host: &str) -> Document {
         let tag = |(name, value): (&String, &String)| (name.clone(), Bson::from(value));
         let tags: Document = self.tags.iter().map(tag).collect();

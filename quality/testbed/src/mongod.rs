@@ -1,4 +1,4 @@
-//! One `mongod`: started, killed, frozen and started again.
+//! A `mongod` process.
 
 use std::{
     net::SocketAddr,
@@ -15,7 +15,7 @@ use crate::{
 
 /// A running `mongod`.
 ///
-/// It ends, and its data are removed, when this value is dropped or when the process ends, for whatever reason.
+/// The server is killed and its data are removed when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Mongod {
     server: ServerProcess,
@@ -33,7 +33,7 @@ impl Mongod {
         Ok(server)
     }
 
-    /// Starts a server that other servers may connect to without TLS.
+    /// Starts a server that accepts connections of other servers without TLS.
     pub(crate) fn start(options: &Options, extra: &[&str]) -> Result<Self> {
         let program = binaries::mongod(options.chosen_version())?;
         let arguments = |folder: &Path| {
@@ -54,7 +54,7 @@ impl Mongod {
 
     process_methods!();
 
-    /// Returns the fatal message in the log of a server that ended by itself, or `None` if it runs or was killed.
+    /// Returns the fatal message in the log of a server that crashed, or `None` if it runs or was killed.
     pub(crate) fn fatal_message(&self) -> Option<String> {
         self.server.fatal_message()
     }

@@ -1,4 +1,4 @@
-//! One `mongos` of a sharded cluster: started, killed, frozen and started again.
+//! A `mongos` process of a sharded cluster.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -16,8 +16,7 @@ use crate::{
 
 /// A running `mongos`.
 ///
-/// It ends when its [`ShardedCluster`](crate::ShardedCluster) is dropped or when the process ends, for whatever
-/// reason.
+/// It is killed when its [`ShardedCluster`](crate::ShardedCluster) is dropped or the process ends.
 #[derive(Debug)]
 pub struct Mongos {
     server: ServerProcess,
@@ -36,7 +35,7 @@ impl Mongos {
         let mut load_balancer_port = None;
         let arguments = |_: &Path| {
             let mut arguments = vec!["--configdb".to_owned(), config_servers.to_owned()];
-            // A new one at each attempt: it may be the one that is in use.
+            // A new port for each attempt: the previous one may be in use.
             load_balancer_port = load_balanced.then(|| free_ports().next()).flatten();
             if let Some(port) = &load_balancer_port {
                 let parameter = format!("loadBalancerPort={}", port.number());
@@ -52,7 +51,7 @@ impl Mongos {
         Ok(Self { server, load_balancer_port })
     }
 
-    /// Returns a connection string for this `mongos` alone.
+    /// Returns a connection string for this `mongos` only.
     pub fn uri(&self) -> String {
         format!("mongodb://{}/", self.address())
     }
@@ -62,8 +61,8 @@ impl Mongos {
     /// Returns the address of `loadBalancerPort`, if the cluster is started with
     /// [`load_balanced`](crate::ClusterOptions::load_balanced).
     ///
-    /// Connections to it begin with a header of the PROXY protocol. A client that sends none has its connection
-    /// closed: it connects to [`ShardedCluster::load_balancer`](crate::ShardedCluster::load_balancer) instead.
+    /// `mongos` closes connections to this port that do not begin with a header of the PROXY protocol. Clients connect to
+    /// [`ShardedCluster::load_balancer`](crate::ShardedCluster::load_balancer) instead.
     pub fn load_balancer_address(&self) -> Option<SocketAddr> {
         let port = self.load_balancer_port.as_ref()?.number();
         Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))

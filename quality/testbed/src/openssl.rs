@@ -1,4 +1,4 @@
-//! OpenSSL 1.1 for servers that link it, from Debian 11, next to the OpenSSL of the system.
+//! OpenSSL 1.1 from Debian 11, for servers that link it on systems without it.
 
 use std::{
     collections::BTreeSet,
@@ -14,15 +14,15 @@ use crate::{
 
 /// Name of the directory in the cache.
 const FOLDER: &str = "openssl-1.1.1w";
-/// Version in the last point release of Debian 11. The release gets no further ones, so that the package
-/// can be pinned by its hash; the newer versions of Debian's security archive replace each other.
+/// Version in the last point release of Debian 11. It does not change, so that it can be pinned by its hash. The versions
+/// in Debian's security archive replace each other.
 const PACKAGE: &str = "libssl1.1=1.1.1w-0+deb11u1";
 const SHA256: &str = "aadf8b4b197335645b230c2839b4517aa444fd2e8f434e5438c48a18857988f7";
 const LIBRARIES: [&str; 2] = ["libssl.so.1.1", "libcrypto.so.1.1"];
 const UNPACKED_FOLDER: &str = "usr/lib/x86_64-linux-gnu";
 
 /// Returns a directory of this cache with the libraries of OpenSSL 1.1, which are fetched if they are not there.
-/// Returns `None` if the program finds its libraries without.
+/// Returns `None` if the system has them.
 pub(crate) fn libraries_for(program: &Path, cache: &Path) -> Result<Option<PathBuf>> {
     let cached = cache.join(FOLDER);
     if cached.is_dir() {
@@ -34,17 +34,17 @@ pub(crate) fn libraries_for(program: &Path, cache: &Path) -> Result<Option<PathB
     cache::cached_in(cache, FOLDER, fetch).map(Some).map_err(|error| {
         error
             .during("OpenSSL 1.1 could not be fetched from Debian 11")
-            .advise("check that apt-get is set up with a Debian mirror that this machine reaches")
+            .advise("check that apt-get is configured with a reachable Debian mirror")
     })
 }
 
 fn lacks_openssl(program: &Path) -> bool {
-    // Without ldd, the libraries are fetched: they do no harm.
+    // Without ldd, the libraries are fetched in any case.
     output_of(Command::new("ldd").arg(program))
         .map_or(true, |libraries| libraries.lines().any(|line| line.contains("1.1 => not found")))
 }
 
-/// Puts the two libraries into `into`. Nothing is installed: `apt-get` works in a directory of its own.
+/// Copies the two libraries into `into`. Nothing is installed: `apt-get` uses its own directory.
 fn fetch(into: &Path) -> Result<()> {
     cache::make_readable(into)?;
     let folder = into.join("apt");
@@ -62,7 +62,7 @@ fn fetch(into: &Path) -> Result<()> {
 
 /// Downloads the package from the first mirror that has it.
 fn download(folder: &Path) -> Result<PathBuf> {
-    let mut last = TestbedError::new("apt-get is set up with no mirror");
+    let mut last = TestbedError::new("apt-get has no configured mirror");
     for mirror in mirrors(&output_of(Command::new("apt-get").args(["--print-uris", "update"]))?) {
         let apt = Apt { folder };
         match apt.update(&mirror).and_then(|()| apt.download(PACKAGE)) {
@@ -73,8 +73,8 @@ fn download(folder: &Path) -> Result<PathBuf> {
     Err(last)
 }
 
-/// Repositories with a component `main` that apt is set up with, from the addresses of their indexes, which are
-/// known before anything was downloaded. Those that are called `debian` come first.
+/// Configured repositories of apt with a component `main`, from the addresses of their indexes. Those named `debian` come
+/// first.
 fn mirrors(index_uris: &str) -> Vec<String> {
     let repository = |line: &str| {
         let uri = line.strip_prefix('\'')?.split('\'').next()?;
@@ -89,7 +89,7 @@ fn mirrors(index_uris: &str) -> Vec<String> {
     mirrors
 }
 
-/// `apt-get` with lists and a cache of its own.
+/// `apt-get` with its own lists and cache.
 struct Apt<'a> {
     folder: &'a Path,
 }
@@ -123,9 +123,9 @@ impl Apt<'_> {
             "Dir::Etc::SourceParts=/dev/null".to_owned(),
             format!("Dir::State::Lists={folder}/lists"),
             format!("Dir::Cache={folder}/cache"),
-            // The signature is checked, its date is not: this release is not signed anew any more.
+            // The date of the signature has expired; the signature itself is checked.
             "Acquire::Check-Valid-Until=false".to_owned(),
-            // Retries are the cache's. Without this mode, an update without network succeeds.
+            // The cache has the further attempts. Without this mode, an update without network succeeds.
             "Acquire::Retries=0".to_owned(),
             "APT::Update::Error-Mode=any".to_owned(),
             // apt's own user may be unable to enter the folder.
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mirrors_are_those_that_the_system_is_set_up_with() {
+    fn mirrors_are_parsed_from_index_addresses() {
         let uris = "'http://other.example/apt/dists/bookworm/main/binary-amd64/Packages.xz' a 0\n\
                     'http://mirror.example/debian/dists/bookworm/InRelease' b 0\n\
                     'http://mirror.example/debian/dists/bookworm/main/binary-amd64/Packages.xz' c 0\n\

@@ -1,4 +1,4 @@
-//! How a deployment is to be started.
+//! Options of servers.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -8,8 +8,9 @@ use bson::{Bson, Document, doc};
 use crate::TestCa;
 use crate::{MemberConfig, Version};
 
-/// How a deployment is to be started, beyond what every one gets: loopback only, a small cache,
-/// test commands enabled, no diagnostics.
+/// Options of a deployment.
+///
+/// Every server listens on loopback only, and has a small cache, enabled test commands and no diagnostic data collection.
 ///
 /// ```no_run
 /// use testbed::{Mongod, Options, User};
@@ -30,7 +31,7 @@ pub struct Options {
     pub(crate) members: BTreeMap<usize, MemberConfig>,
 }
 
-/// The files of a server that speaks TLS.
+/// Files of a server with TLS.
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
     pub(crate) ca_file: PathBuf,
@@ -38,7 +39,7 @@ pub(crate) struct Tls {
 }
 
 impl Options {
-    /// The defaults.
+    /// Creates default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -75,8 +76,8 @@ impl Options {
         self.argument("--setParameter").argument(parameter)
     }
 
-    /// How long the members of a set hear nothing from their primary until they elect another, instead of
-    /// a second. On a busy machine a second may pass though the primary is well.
+    /// Election time-out of a replica set (`electionTimeoutMillis`). Defaults to one second, which may pass on a busy machine
+    /// although the primary is healthy.
     pub fn election_timeout(mut self, timeout: Duration) -> Self {
         self.election_timeout = Some(timeout);
         self
@@ -90,9 +91,8 @@ impl Options {
         self
     }
 
-    /// Makes the servers present this certificate, of a file that holds its key, too, and trust those of
-    /// this CA. A standalone server then requires TLS; members of a replica set prefer it. Clients may, but
-    /// need not, present a certificate.
+    /// Enables TLS with a certificate and key file (`tlsCertificateKeyFile`) and a CA file (`tlsCAFile`). A standalone
+    /// server requires TLS, members of a replica set prefer it. Client certificates are optional.
     pub fn tls_files(
         mut self,
         ca_file: impl Into<PathBuf>,
@@ -109,8 +109,7 @@ impl Options {
         self.tls_with_certificate(ca, ca.server_file())
     }
 
-    /// Like [`tls`](Self::tls), with another certificate and key of the servers, as one made by
-    /// [`TestCa::certificate_for`].
+    /// Like [`tls`](Self::tls), with another certificate and key, for example of [`TestCa::certificate_for`].
     #[cfg(feature = "certificates")]
     pub fn tls_with_certificate(self, ca: &TestCa, file: impl Into<PathBuf>) -> Self {
         self.tls_files(ca.ca_file(), file)
@@ -129,7 +128,7 @@ pub struct User {
 }
 
 impl User {
-    /// A user of the database `admin` with the role `root`.
+    /// Creates a user of the database `admin` with the role `root`.
     pub fn new(name: impl Into<String>, password: impl Into<String>) -> Self {
         Self {
             db: "admin".to_owned(),
@@ -140,30 +139,30 @@ impl User {
         }
     }
 
-    /// A user known by the subject of a client certificate, with the role `root`.
+    /// Creates a MONGODB-X509 user with the role `root`, by the subject of its client certificate.
     pub fn x509(subject: impl Into<String>) -> Self {
         Self { db: "$external".to_owned(), password: None, ..Self::new(subject, "") }
     }
 
-    /// The database that holds the user.
+    /// Database of the user. Defaults to `admin`.
     pub fn db(mut self, db: impl Into<String>) -> Self {
         self.db = db.into();
         self
     }
 
-    /// The roles, instead of `root`.
+    /// Roles. Defaults to `root`.
     pub fn roles(mut self, roles: impl IntoIterator<Item = Document>) -> Self {
         self.roles = roles.into_iter().map(Bson::from).collect();
         self
     }
 
-    /// The mechanisms by which the user may authenticate, such as `SCRAM-SHA-1`.
+    /// Authentication mechanisms (`mechanisms`), such as `SCRAM-SHA-1`. Defaults to those of the server.
     pub fn mechanisms(mut self, mechanisms: &[&str]) -> Self {
         self.mechanisms = mechanisms.iter().map(|&name| name.to_owned()).collect();
         self
     }
 
-    /// The database to run it on, and the command that creates the user.
+    /// Database and `createUser` command.
     pub(crate) fn creation(&self) -> (&str, Document) {
         let mut command = doc! { "createUser": &self.name, "roles": self.roles.clone() };
         if let Some(password) = &self.password {

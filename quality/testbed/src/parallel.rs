@@ -1,10 +1,10 @@
-//! Starts several servers at once, since each waits more than it computes.
+//! Concurrent starts of several servers.
 
 use std::thread;
 
 use crate::{Result, TestbedError};
 
-/// Runs each task on a thread of its own and returns their results in order, or the first error.
+/// Runs each task on its own thread and returns the results in order, or the first error.
 pub(crate) fn try_collect<T, F>(tasks: impl IntoIterator<Item = F>) -> Result<Vec<T>>
 where
     F: FnOnce() -> Result<T> + Send,

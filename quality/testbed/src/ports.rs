@@ -1,4 +1,4 @@
-//! Ports of 127.0.0.1, each reserved for one server even while that server is down.
+//! Reserved ports of 127.0.0.1. A port stays reserved while its server is down.
 
 use std::{
     net::{Ipv4Addr, TcpListener, UdpSocket},
@@ -9,7 +9,7 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct ReservedPort {
     number: u16,
-    /// The UDP port of the same number, which no other program is after.
+    /// Bound UDP port of the same number, which marks the reservation.
     _socket: UdpSocket,
 }
 
@@ -26,8 +26,8 @@ impl ReservedPort {
     }
 }
 
-/// Free ports below the range of ephemeral ports, so that no outgoing connection takes the port of a
-/// server that is down. Each process begins with another number.
+/// Reserves free ports below the ephemeral range, so that no outgoing connection uses the port of a server that is down.
+/// Each process begins with another number.
 pub(crate) fn free_ports() -> impl Iterator<Item = ReservedPort> {
     const FIRST: u32 = 20_000;
     const COUNT: u32 = 12_000;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_port_is_not_given_out_again() {
+    fn reserved_port_cannot_be_reserved_again() {
         let port = free_ports().next().unwrap();
         assert!(ReservedPort::reserve(port.number()).is_none());
     }

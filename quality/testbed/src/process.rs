@@ -1,4 +1,4 @@
-//! A server process on loopback: started, killed, frozen and started again.
+//! A server process on loopback.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The longest path of a Unix socket is 107 bytes on Linux, 103 on macOS.
 const MAX_SOCKET_PATH_BYTES: usize = 103;
 
-/// Methods of a server that are those of its process.
+/// Public methods that `Mongod` and `Mongos` share.
 macro_rules! process_methods {
     () => {
         /// Returns the address, `127.0.0.1:port`.
@@ -49,17 +49,17 @@ macro_rules! process_methods {
             self.server.log_file()
         }
 
-        /// Kills the server with SIGKILL; returns when it is gone. The data of a `mongod` stay.
+        /// Kills the server with SIGKILL, and waits for its end. The data of a `mongod` remain.
         pub fn kill(&self) -> Result<()> {
             self.server.kill()
         }
 
-        /// Starts the server again on its ports and data, after killing it if it runs; returns when it listens.
+        /// Restarts the server with the same ports and data; kills it first if it runs. Returns when it listens.
         pub fn restart(&self) -> Result<()> {
             self.server.restart()
         }
 
-        /// Stops the server with SIGSTOP: its connections stay open and nothing answers.
+        /// Freezes the server with SIGSTOP: its connections remain open, and it does not reply.
         pub fn freeze(&self) -> Result<()> {
             self.server.freeze()
         }
@@ -95,13 +95,12 @@ pub(crate) struct ServerProcess {
 struct Running {
     watchdog: Watchdog,
     pid: u32,
-    /// Length of the log before this start: earlier ones have written to the same file.
+    /// Length of the log before this start. All starts append to the same file.
     log_start: u64,
 }
 
 impl ServerProcess {
-    /// Starts a program on a free port, with authentication and TLS as the options have it. Its arguments may
-    /// name files in the directory that they are given.
+    /// Starts a program on a free port with these options. `arguments` gets the server's directory.
     pub(crate) fn start(
         program: &Program,
         kind: ServerKind,
@@ -115,7 +114,7 @@ impl ServerProcess {
             let config_file = folder.write_config(kind, options)?;
             command_line.extend(["--config".to_owned(), path_text(&config_file)]);
             command_line.extend(arguments(&folder.path));
-            let watchdog = Watchdog::over(&folder.path, program, &command_line)?;
+            let watchdog = Watchdog::new(&folder.path, program, &command_line)?;
             let server = Self {
                 address: SocketAddr::from((Ipv4Addr::LOCALHOST, port.number())),
                 folder,
@@ -135,7 +134,7 @@ impl ServerProcess {
         Err(last)
     }
 
-    /// Rejects connections without TLS from now on and after restarts, if the options have TLS.
+    /// Makes the server require TLS, also after restarts, if the options have TLS.
     pub(crate) fn require_tls(&self, options: &Options) -> Result<()> {
         if options.tls.is_none() {
             return Ok(());
@@ -185,7 +184,7 @@ impl ServerProcess {
         self.running().watchdog.thaw()
     }
 
-    /// Fatal message in the log of a server that ended by itself; none if it runs or was killed.
+    /// Fatal message in the log of a server that crashed; `None` if it runs or was killed.
     pub(crate) fn fatal_message(&self) -> Option<String> {
         let (pid, log_start) = {
             let running = self.running();
@@ -197,12 +196,11 @@ impl ServerProcess {
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
-        // A test that panicked while it held a server must not fail the others.
+        // A panic of one test must not fail other tests of the same server.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the message in the server's log: a connection alone would not show that it is this server
-    /// which listens on the port.
+    /// Waits for the message in the server's log. A connection would not prove that this server listens on the port.
     fn wait_until_listening(&self, running: &Running) -> Result<()> {
         let (pid, seen) = (running.pid, running.log_start);
         let started = Instant::now();
@@ -213,14 +211,14 @@ impl ServerProcess {
             }
             let timed_out = started.elapsed() > START_TIMEOUT;
             if timed_out || has_exited(pid) {
-                let what = if timed_out { "does not listen" } else { "ended at once" };
-                // Read again: the last lines say why it ended.
+                let what = if timed_out { "does not listen" } else { "ended during the start" };
+                // Read again: the last lines have the reason.
                 let log = log_after(&self.log_file(), seen);
                 let lines: Vec<&str> = log.lines().collect();
                 let tail = lines[lines.len().saturating_sub(15)..].join("\n");
                 let error = TestbedError::new(format!("the server {what}"));
                 return Err(match tail.is_empty() {
-                    true => error.because("it has written nothing; is it a MongoDB server?"),
+                    true => error.because("its log is empty; is it a MongoDB server?"),
                     false => error.because(format!("its log ends:\n{tail}")),
                 });
             }
@@ -256,8 +254,8 @@ fn log_after(file: &Path, seen: u64) -> String {
     String::from_utf8_lossy(&content[seen..]).into_owned()
 }
 
-/// Returns true if the process is a zombie, which only its watchdog can reap. Where there is no `/proc`,
-/// it returns false, and a start that fails takes its whole time-out.
+/// Returns true if the process has exited and is a zombie until its watchdog reaps it. Without `/proc` it returns false,
+/// and a failed start takes the whole time-out.
 fn has_exited(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());

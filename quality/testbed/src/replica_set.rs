@@ -1,4 +1,4 @@
-//! A replica set of real servers on loopback, with quick elections.
+//! A replica set of real servers on loopback, with short election time-outs.
 
 use std::{
     net::SocketAddr,
@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A running replica set.
 ///
-/// Like a [`Mongod`], it ends with this value or with the process. Members are numbered from 0.
+/// Its members are killed when this value is dropped or the process ends. Members are numbered from 0.
 #[derive(Debug)]
 pub struct ReplicaSet {
     name: String,
@@ -68,7 +68,7 @@ impl ReplicaSet {
         set.elect(&[preferred])?;
         set.wait_until_complete()?;
         if !options.members.is_empty() {
-            // Another one may have been quicker; it hands over to the one with the higher priority.
+            // Another member may have been elected first. It steps down for the one with the higher priority.
             let is_preferred = || is_primary(&set.members[preferred]).then_some(());
             set.wait("the primary with the highest priority", is_preferred)?;
         }
@@ -104,22 +104,22 @@ impl ReplicaSet {
         &self.members
     }
 
-    /// Kills a member with SIGKILL; returns when it is gone.
+    /// Kills a member with SIGKILL, and waits for its end.
     pub fn kill(&self, member: usize) -> Result<()> {
         self.members[member].kill()
     }
 
-    /// Starts a member again on its port and data; returns when it listens.
+    /// Restarts a member with the same port and data. Returns when it listens.
     pub fn restart(&self, member: usize) -> Result<()> {
         self.members[member].restart()
     }
 
-    /// Stops a member with SIGSTOP: its connections stay open and nothing answers.
+    /// Freezes a member with SIGSTOP: its connections remain open, and it does not reply.
     pub fn freeze(&self, member: usize) -> Result<()> {
         self.members[member].freeze()
     }
 
-    /// Lets a frozen member go on.
+    /// Continues a frozen member with SIGCONT.
     pub fn thaw(&self, member: usize) -> Result<()> {
         self.members[member].thaw()
     }
@@ -129,33 +129,32 @@ impl ReplicaSet {
         self.members[member].run_command(db, command)
     }
 
-    /// Makes the primary step down for three seconds and returns its number. A successor is
-    /// awaited with [`wait_for_primary`](Self::wait_for_primary).
+    /// Makes the primary step down for three seconds, and returns its number.
+    /// [`wait_for_primary`](Self::wait_for_primary) waits for the next primary.
     pub fn step_down(&self) -> Result<usize> {
-        // Longer than an election takes; short for a set of one, which waits it out.
+        // Longer than an election. A set of one member waits for all of it.
         const PAUSE_SECS: i32 = 3;
         let command = doc! {
             "replSetStepDown": PAUSE_SECS,
             "secondaryCatchUpPeriodSecs": 1,
             "force": true,
         };
-        let mut refused = None;
+        let mut last_error = None;
         let stepped_down = self.wait("a primary that steps down", || {
             let primary = self.members.iter().position(is_primary)?;
             match self.run_command(primary, "admin", command.clone()) {
                 Ok(_) => Some(primary),
-                // It may be primary no more, or be busy with becoming one.
+                // The member may have stepped down, or may still be becoming primary.
                 Err(error) => {
-                    refused = Some(error);
+                    last_error = Some(error);
                     None
                 }
             }
         });
-        stepped_down.map_err(|error| refused.unwrap_or(error))
+        stepped_down.map_err(|error| last_error.unwrap_or(error))
     }
 
-    /// Makes the primary step down, has another member elected at once, however long the members would
-    /// wait by themselves, and returns its number.
+    /// Makes the primary step down and another member call for an election at once. Returns the number of the new primary.
     pub fn hand_over(&self) -> Result<usize> {
         let primary = self.step_down()?;
         let others: Vec<usize> = (0..self.members.len()).filter(|&at| at != primary).collect();
@@ -163,21 +162,20 @@ impl ReplicaSet {
         self.wait_for_primary()
     }
 
-    /// Waits until a member says that it is primary, and returns its number. A frozen member is
-    /// not asked for long.
+    /// Waits until a member reports that it is primary, and returns its number.
     pub fn wait_for_primary(&self) -> Result<usize> {
         self.wait("a primary", || self.members.iter().position(is_primary))
     }
 
-    /// Waits until one member is primary, all others are secondaries, and all know that what the
-    /// primary had written is on a majority.
+    /// Waits until one member is primary, all others are secondaries, and the majority commit point of all includes the
+    /// writes of the primary.
     ///
-    /// A member that has not heard of that has no point in time to which it could go back: if it
-    /// became primary, were frozen, and had to undo what it wrote alone, it would end itself.
+    /// A `mongod` without a majority commit point cannot roll back: it would crash if it became primary, were frozen, and
+    /// had to roll back its writes.
     pub fn wait_until_complete(&self) -> Result<()> {
         let mut written = None;
-        self.wait("a primary and its secondaries, in step", || {
-            if let Some(ended) = self.members.iter().find_map(end_of) {
+        self.wait("a primary and secondaries with its writes", || {
+            if let Some(ended) = self.members.iter().find_map(crash_of) {
                 return Some(Err(TestbedError::new(ended)));
             }
             let hellos: Vec<Hello> = self.members.iter().filter_map(Hello::of).collect();
@@ -186,9 +184,9 @@ impl ReplicaSet {
             if secondaries + 1 != self.members.len() {
                 return None;
             }
-            // What it writes from now on need not be waited for.
+            // Later writes do not matter.
             let written = *written.get_or_insert(primary.written()?);
-            hellos.iter().all(|hello| hello.committed() >= Some(written)).then_some(Ok(()))
+            hellos.iter().all(|hello| hello.majority_committed() >= Some(written)).then_some(Ok(()))
         })?
     }
 
@@ -208,7 +206,7 @@ impl ReplicaSet {
         }
     }
 
-    /// The member with the highest priority, the first of several.
+    /// The first member with the highest priority.
     fn preferred_primary(&self, options: &Options) -> usize {
         let priority =
             |member: &usize| options.members.get(member).map_or(1.0, MemberConfig::priority_value);
@@ -216,7 +214,7 @@ impl ReplicaSet {
         members.max_by(|a, b| priority(a).total_cmp(&priority(b))).unwrap_or(0)
     }
 
-    /// Initiates the set on a member that can become primary, as the server demands.
+    /// Initiates the set on a member that can become primary, as the server requires.
     fn initiate(&self, member: usize, role: ClusterRole, options: &Options) -> Result<()> {
         let timeout = options.election_timeout.unwrap_or(ELECTION_TIMEOUT).as_millis();
         let timeout = i64::try_from(timeout).unwrap_or(i64::MAX);
@@ -237,8 +235,7 @@ impl ReplicaSet {
         self.run_command(member, "admin", doc! { "replSetInitiate": config }).map(drop)
     }
 
-    /// Has one of these call for an election, as soon as a majority would vote for it, rather than wait
-    /// until one misses a primary.
+    /// Makes one of the candidates call for an election (`replSetStepUp`), instead of waiting for the election time-out.
     fn elect(&self, candidates: &[usize]) -> Result<()> {
         let call = |&member: &usize| {
             self.run_command(member, "admin", doc! { "replSetStepUp": 1 }).is_ok()
@@ -248,7 +245,7 @@ impl ReplicaSet {
         })
     }
 
-    /// Creates the options' users, on all members before it returns.
+    /// Creates the users, with a write concern of all members.
     fn create_users(&self, options: &Options) -> Result<()> {
         let primary = self.wait_for_primary()?;
         for user in &options.users {
@@ -265,7 +262,7 @@ impl ReplicaSet {
 struct Hello(Document);
 
 impl Hello {
-    /// Nothing if it does not answer soon: it may be down or frozen.
+    /// Returns `None` if the member does not reply within a second: it may be down or frozen.
     fn of(member: &Mongod) -> Option<Self> {
         wire::hello(member.address()).map(Self)
     }
@@ -278,13 +275,13 @@ impl Hello {
         self.0.get_bool("secondary").unwrap_or(false)
     }
 
-    /// The time of its last write.
+    /// Time of its last write (`opTime`).
     fn written(&self) -> Option<Timestamp> {
         self.time_of("opTime")
     }
 
-    /// The time up to which it knows writes to be on a majority.
-    fn committed(&self) -> Option<Timestamp> {
+    /// Majority commit point as the member reports it (`majorityOpTime`).
+    fn majority_committed(&self) -> Option<Timestamp> {
         self.time_of("majorityOpTime")
     }
 
@@ -298,8 +295,8 @@ fn is_primary(member: &Mongod) -> bool {
     Hello::of(member).is_some_and(|hello| hello.is_primary())
 }
 
-/// Description of a member that ended by itself: waiting for it is in vain.
-fn end_of(member: &Mongod) -> Option<String> {
+/// Description of a crashed member, for which waiting would be in vain.
+fn crash_of(member: &Mongod) -> Option<String> {
     let message = member.fatal_message()?;
     Some(format!("{} has ended: {message}", member.address()))
 }
@@ -307,7 +304,7 @@ fn end_of(member: &Mongod) -> Option<String> {
 /// Description of a member's state.
 fn state(member: &Mongod) -> String {
     let address = member.address();
-    if let Some(ended) = end_of(member) {
+    if let Some(ended) = crash_of(member) {
         return ended;
     }
     match Hello::of(member) {

@@ -1,4 +1,4 @@
-//! Tests that need servers or tools which may not be there.
+//! Skipping of tests that need servers or tools that are not available.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-/// Leaves a test out unless it finds what it needs: its first line.
+/// Skips a test unless its requirement is available. The first line of a test.
 ///
 /// The argument is a [`Version`](crate::Version) of servers, or any expression of type `Result`. Without an error the
 /// macro evaluates to the value. With an error, the name of the test and the reason are printed to the standard error,
@@ -36,8 +36,8 @@ use std::{
 /// }
 /// ```
 ///
-/// Servers belong into [`shared::servers`](crate::shared::servers), not into the expression: one that does not start is a
-/// failure.
+/// The expression starts no server: a server that does not start must fail the test. See
+/// [`shared::servers`](crate::shared::servers).
 #[macro_export]
 macro_rules! require {
     ($version:ident) => {
@@ -51,7 +51,7 @@ macro_rules! require {
     };
 }
 
-/// What a test returns: nothing, or a `Result`.
+/// Return type of a test: `()` or a `Result`.
 pub trait TestOutput {
     /// Output of a test that passes.
     fn passed() -> Self;
@@ -67,8 +67,8 @@ impl<E> TestOutput for Result<(), E> {
     }
 }
 
-/// Returns the value, or leaves the test out because of the error, like [`require!`](crate::require!): the test then
-/// returns.
+/// Returns the value, or reports the test as skipped because of the error, like [`require!`](crate::require!). The test
+/// returns then.
 ///
 /// # Panics
 ///
@@ -85,8 +85,8 @@ pub fn found_or_skip<T>(found: Result<T, impl Display>) -> Option<T> {
     }
 }
 
-/// Reports that a test is left out, with its name and this reason, on the standard error: the test then returns.
-/// Further lines of a reason are printed once.
+/// Reports on standard error that a test is skipped, with its name and this reason. The test returns then. Further lines
+/// of a reason are printed once.
 ///
 /// # Panics
 ///
@@ -96,16 +96,16 @@ pub fn skip(reason: impl Display) {
     static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let name = test_name(thread::current().name(), Location::caller());
     let mut reason = reason.to_string();
-    assert!(env::var_os("CI").is_none(), "{name} cannot be left out with CI set: {reason}");
+    assert!(env::var_os("CI").is_none(), "{name} cannot be skipped with CI set: {reason}");
     let is_new = PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(reason.clone());
     if let Some(end) = reason.find('\n').filter(|_| !is_new) {
         reason.truncate(end);
     }
-    // Not captured, so that it is seen although the test passes. If it cannot be written, nothing can be done.
+    // Standard error is not captured, so that the line is visible although the test passes.
     let _ = io::stderr().write_all(format!("SKIPPED {name}: {reason}\n").as_bytes());
 }
 
-/// Tests run on threads that are named after them, except when there is only one thread.
+/// Name of the test's thread, or the caller's location if the harness runs all tests on the main thread.
 fn test_name(thread: Option<&str>, caller: &Location<'_>) -> String {
     match thread {
         Some(name) if name != "main" => name.to_owned(),
@@ -118,24 +118,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_is_named_by_its_thread_or_by_its_place() {
+    fn test_name_is_that_of_the_thread_or_the_location() {
         let here = Location::caller();
         assert_eq!(
             test_name(thread::current().name(), here),
-            "require::tests::a_test_is_named_by_its_thread_or_by_its_place"
+            "require::tests::test_name_is_that_of_the_thread_or_the_location"
         );
         assert!(test_name(Some("main"), here).contains("require.rs:"));
         assert!(test_name(None, here).contains("require.rs:"));
     }
 
     #[test]
-    fn a_test_that_finds_what_it_needs_goes_on_with_it() {
-        fn need(found: Result<i32, &str>, went_on: &mut Option<i32>) {
-            *went_on = Some(require!(found.map(|value| value + 1)));
+    fn require_evaluates_to_the_value() {
+        fn need(found: Result<i32, &str>, value_found: &mut Option<i32>) {
+            *value_found = Some(require!(found.map(|value| value + 1)));
         }
-        let mut went_on = None;
-        need(Ok(1), &mut went_on);
-        assert_eq!(went_on, Some(2));
+        let mut value_found = None;
+        need(Ok(1), &mut value_found);
+        assert_eq!(value_found, Some(2));
         let fallible = || -> Result<(), &str> {
             require!(Ok::<(), &str>(()));
             Err("it went on")

@@ -1,4 +1,4 @@
-//! Authentication by SCRAM-SHA-256 as `__system`, the user that the members of a deployment are to each other.
+//! Authentication with SCRAM-SHA-256 as `__system`, the user of connections between members of a deployment.
 
 use std::{
     io,
@@ -12,15 +12,15 @@ use sha2::{Digest, Sha256};
 
 use crate::wire::Connection;
 
-/// The key file's content: the password of `__system` on every server that requires authentication.
+/// Content of the key file, which is the password of `__system`.
 pub(crate) const KEY: &str = "c3RlYWRmYXN0IHRlc3QgYmVkIGtleQ==";
 
-/// Database that `__system` authenticates to. It belongs to `local`, which is out of reach through a `mongos`; with
-/// `enableTestCommands`, servers accept `admin` in its place.
+/// Database that `__system` authenticates to. The user is defined in `local`, which a `mongos` does not have; with
+/// `enableTestCommands`, servers accept `admin` instead.
 const AUTHENTICATION_DB: &str = "admin";
 
 /// Authenticates the connection as `__system`, which may run every command. The server's signature is not
-/// verified: this process has started it.
+/// verified, because this process started the server.
 pub(crate) fn authenticate(connection: &mut Connection) -> io::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ fn text_of(reply: &Document) -> io::Result<String> {
     String::from_utf8(bytes.clone()).map_err(io::Error::other)
 }
 
-/// The client's final message to a challenge `r=nonce,s=salt,i=iterations`.
+/// Computes the client's final message for a challenge `r=nonce,s=salt,i=iterations`.
 fn respond(first_bare: &str, challenge: &str) -> Option<String> {
     respond_with(KEY, first_bare, challenge)
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_proof_is_that_of_rfc_7677() {
+    fn proof_matches_the_example_of_rfc_7677() {
         let challenge = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                          s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
         let response = respond_with("pencil", "n=user,r=rOprNGfwEbeRWgbNEkqO", challenge);

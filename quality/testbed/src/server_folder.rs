@@ -1,4 +1,4 @@
-//! The directory of one server: its data, its configuration file and the files that this names.
+//! Directory of a server: data, configuration file and the files that it names.
 
 use std::{
     env, fs,
@@ -18,7 +18,7 @@ pub(crate) enum ServerKind {
     Mongos,
 }
 
-/// A directory that the server's user owns. The server's watchdog removes it.
+/// Directory of a server, owned by the server's user. The watchdog removes it.
 #[derive(Debug)]
 pub(crate) struct ServerFolder {
     pub(crate) path: PathBuf,
@@ -26,14 +26,14 @@ pub(crate) struct ServerFolder {
 }
 
 impl ServerFolder {
-    /// Makes an empty directory for the server on this port.
+    /// Creates an empty directory for the server on this port.
     pub(crate) fn new(port: u16, account: Option<Account>) -> Result<Self> {
         let name = format!("{}-{port}", std::process::id());
         let path = match account {
             None => folders::folder("run")?.join(name),
             Some(account) => parent_for(account)?.join(format!("steadfast-{name}")),
         };
-        // In a new container, processes have the ids of former ones, which may have left data.
+        // A process with the same id in an earlier container may have left data.
         cache::empty(&path)?;
         if let Some(account) = account {
             account.own(&path)?;
@@ -41,11 +41,11 @@ impl ServerFolder {
         Ok(Self { path, account })
     }
 
-    /// Writes the configuration file: authentication and TLS as the options have it.
+    /// Writes the configuration file with authentication and TLS.
     pub(crate) fn write_config(&self, kind: ServerKind, options: &Options) -> Result<PathBuf> {
         let mut lines = Vec::new();
         if options.auth {
-            // It also makes the server require authentication.
+            // A key file also enables authentication.
             let key_file = self.write_file("deployment.key", scram::KEY.as_bytes())?;
             lines.push(format!("security:\n  keyFile: {key_file:?}"));
         }
@@ -69,7 +69,7 @@ impl ServerFolder {
         self.write_file(name, &content)
     }
 
-    /// Writes a file that only the server can read: it rejects a key file that others can.
+    /// Writes a file that only the server can read, as servers require of a key file.
     fn write_file(&self, name: &str, content: &[u8]) -> Result<PathBuf> {
         let file = self.path.join(name);
         fs::write(&file, content)
@@ -82,7 +82,7 @@ impl ServerFolder {
     }
 }
 
-/// A directory that the user can enter, and in which it may remove what it owns.
+/// Directory that the user can enter, and in which it can remove its files.
 fn parent_for(account: Account) -> Result<PathBuf> {
     let own = folders::folder("run-unprivileged")?;
     if account.can_enter(&own) {

@@ -19,8 +19,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A running sharded cluster: shards, a config server of one member, and `mongos`.
 ///
-/// Like a [`Mongod`](crate::Mongod), it ends with this value or with the process. Shards, their members and
-/// `mongos` are numbered from 0.
+/// Its servers are killed when this value is dropped or the process ends. Shards, their members and `mongos` are numbered
+/// from 0.
 ///
 /// ```no_run
 /// use bson::doc;
@@ -49,7 +49,7 @@ impl ShardedCluster {
             ));
         }
         let common = options.common();
-        // Before any server is started: not every version has a mongos.
+        // Fails before servers are started: not every version has a mongos.
         binaries::mongos(common.chosen_version())?;
         let start_shard = |shard: usize| {
             let role = ClusterRole::Shard;
@@ -84,7 +84,7 @@ impl ShardedCluster {
         &self.mongos
     }
 
-    /// Returns the load balancer before every `mongos`, if the cluster is started with
+    /// Returns the load balancer in front of every `mongos`, if the cluster is started with
     /// [`load_balanced`](ClusterOptions::load_balanced).
     pub fn load_balancer(&self) -> Option<&LoadBalancer> {
         self.load_balancer.as_ref()
@@ -105,7 +105,7 @@ impl ShardedCluster {
         &self.config_server
     }
 
-    /// Runs a command on the first `mongos` that answers; a reply with `ok: 0` is an error.
+    /// Runs a command on the first `mongos` that replies to `hello`; a reply with `ok: 0` is an error.
     pub fn run_command(&self, db: &str, command: Document) -> Result<Document> {
         let answers = |mongos: &&Mongos| wire::hello(mongos.address()).is_some();
         match self.mongos.iter().find(answers) {
@@ -123,7 +123,7 @@ impl ShardedCluster {
         Ok(())
     }
 
-    /// Creates the options' users in the cluster, that is on its config server.
+    /// Creates the users in the cluster.
     fn create_users(&self, options: &Options) -> Result<()> {
         for user in &options.users {
             let (db, command) = user.creation();
@@ -143,7 +143,7 @@ fn start_routing(options: &ClusterOptions, common: &Options) -> Result<(ReplicaS
     Ok((config_server, mongos))
 }
 
-/// Waits for the document that a `mongos` needs to start. One that does not find it sleeps for two seconds.
+/// Waits for the document in `config.version` that a `mongos` needs to start; without it, `mongos` sleeps for two seconds.
 fn wait_for_cluster_id(config_server: &ReplicaSet) -> Result<()> {
     let started = Instant::now();
     loop {

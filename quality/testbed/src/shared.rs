@@ -1,21 +1,20 @@
-//! Deployments that all tests of a process share, started when one first asks.
+//! Deployments that all tests of a process share, started by the first test that uses them.
 //!
-//! Tests that kill, freeze or step down servers, or set failpoints that others would meet, start
-//! their own.
+//! Tests that kill, freeze or step down servers, or enable fail points that affect others, start their own.
 
 use std::{env, sync::OnceLock, time::Duration};
 
 use crate::{ClusterOptions, Mongod, Options, ReplicaSet, Result, ShardedCluster, Version};
 
-/// Default of servers, ten times that of the testbed: these servers are not killed, and a primary that does not
-/// answer for a second is only busy.
+/// Default of servers, ten times that of the testbed. These servers are never killed: a primary that does not answer for
+/// a second is busy.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Names a deployment that runs already.
+/// Environment variable with the connection string of a running deployment.
 const OVERRIDE: &str = "STEADFAST_TEST_URI";
 
-/// Returns an error if the servers of [`uri`] and [`other_uri`] are neither named by `STEADFAST_TEST_URI` nor can be
-/// started here. Starts none.
+/// Returns an error if the servers of [`uri`] and [`other_uri`] cannot be started here and `STEADFAST_TEST_URI` is not set.
+/// Starts no server.
 pub fn servers() -> Result<()> {
     match env::var_os(OVERRIDE) {
         Some(_) => Ok(()),
@@ -23,8 +22,7 @@ pub fn servers() -> Result<()> {
     }
 }
 
-/// The connection string of the shared deployment: the one that `STEADFAST_TEST_URI` names, or
-/// else of the shared [`replica_set`].
+/// Returns `STEADFAST_TEST_URI`, or the connection string of the shared [`replica_set`].
 pub fn uri() -> Result<String> {
     match env::var(OVERRIDE) {
         Ok(uri) => Ok(uri),
@@ -32,8 +30,8 @@ pub fn uri() -> Result<String> {
     }
 }
 
-/// The connection string of a deployment like the shared one, but another, by its number, for tests that
-/// take long and would keep the others waiting. With `STEADFAST_TEST_URI` there is only the one.
+/// Returns the connection string of a further deployment, by its number, for long tests that other tests would wait for.
+/// With `STEADFAST_TEST_URI` it is the same deployment.
 pub fn other_uri(number: usize) -> Result<String> {
     static SETS: [OnceLock<Result<ReplicaSet>>; 2] = [const { OnceLock::new() }; 2];
     match env::var(OVERRIDE) {
@@ -93,5 +91,5 @@ pub fn sharded_cluster() -> Result<&'static ShardedCluster> {
 }
 
 fn or_set(error: crate::TestbedError) -> crate::TestbedError {
-    error.or_set(OVERRIDE, "the connection string of a deployment that runs already")
+    error.or_set(OVERRIDE, "the connection string of a running deployment")
 }

@@ -1,4 +1,4 @@
-//! MongoDB's JSON suites, from PyMongo's source distribution.
+//! MongoDB's JSON test suites, from PyMongo's source distribution.
 
 use std::{
     env,
@@ -11,8 +11,7 @@ use crate::{
     fetch::{Package, PackageIndex, run},
 };
 
-/// Names a folder with the suites, in PyMongo's layout or in that of the specifications
-/// repository.
+/// Environment variable with a folder of the suites, in the layout of PyMongo or of the `specifications` repository.
 const OVERRIDE: &str = "STEADFAST_SPEC_TESTS";
 
 const PYMONGO: Package = Package {
@@ -22,12 +21,12 @@ const PYMONGO: Package = Package {
     unpack,
 };
 
-/// The folder with MongoDB's JSON suites: the one that `STEADFAST_SPEC_TESTS` names, or else the
-/// `test` folder of PyMongo 4.20.0, fetched once.
+/// Returns the folder of MongoDB's JSON test suites: `STEADFAST_SPEC_TESTS`, or the `test` folder of PyMongo 4.20.0, which
+/// is fetched if it is not in the cache.
 ///
 /// # Errors
 ///
-/// Fails if the suites cannot be fetched, or if the variable names no folder.
+/// Fails if the suites cannot be fetched, or if the variable does not name a folder.
 pub fn spec_tests() -> Result<PathBuf, TestbedError> {
     if let Some(dir) = env::var_os(OVERRIDE) {
         let dir = PathBuf::from(dir);
@@ -45,7 +44,7 @@ pub fn spec_tests() -> Result<PathBuf, TestbedError> {
     })
 }
 
-/// Keeps the `test` folder alone.
+/// Unpacks the `test` folder only.
 fn unpack(archive: &Path, into: &Path) -> Result<(), TestbedError> {
     let mut tar = Command::new("tar");
     tar.args(["--strip-components", "1", "--extract", "--gzip", "--file"]).arg(archive);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_parsed_from_what_they_display() {
+    fn versions_round_trip_through_display() {
         for version in Version::ALL {
             assert_eq!(version.to_string().parse::<Version>().unwrap(), version);
         }

@@ -1,12 +1,10 @@
-//! Keeps a server from outliving the process that started it.
+//! Watchdog: kills a server when the process that started it ends.
 //!
-//! Statics are not dropped, panics may abort, and a test process may be killed. So each server
-//! runs under a small shell that takes orders from a pipe. When the last holder of the pipe's
-//! other end is gone, the shell reads the end of the file, kills the server
-//! and removes its folder.
+//! Statics are not dropped, panics may abort, and a test process may be killed. Therefore each server is a child of a shell
+//! that reads commands from a pipe. At the end of the pipe the shell kills the server and removes its folder.
 //!
-//! If a server is frozen at that moment, the system sends SIGHUP to the shell and the server: they are a group of
-//! processes with a stopped one among them, and no process is left to wake it. The shell ignores the signal.
+//! If a server is frozen at that moment, the system sends SIGHUP to the shell and the server, because they are an orphaned
+//! process group with a stopped process. The shell ignores the signal.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -17,7 +15,7 @@ use std::{
 
 use crate::{Result, TestbedError, binaries::Program};
 
-/// `$1` is the server's folder, the rest its command line.
+/// Arguments: the server's folder, then its command line.
 const SCRIPT: &str = r#"
 trap '' HUP
 folder=$1; shift
@@ -29,8 +27,8 @@ stop() {
         server=
     fi
 }
-while read -r order; do
-    case $order in
+while read -r command; do
+    case $command in
         start) stop; "$@" </dev/null >>"$folder/output.log" 2>&1 & server=$!
                echo "$server" ;;
         kill) stop; echo killed ;;
@@ -46,15 +44,15 @@ rm -rf "$folder"
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     shell: Child,
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    commands: Option<ChildStdin>,
+    replies: BufReader<ChildStdout>,
 }
 
 impl Watchdog {
-    /// Creates a watchdog over `folder`, which is removed in the end. Nothing is started yet.
+    /// Creates a watchdog for a server. The server is not started yet; the folder is removed at the end.
     ///
-    /// The shell runs as the user of the server, which it may signal for that reason, and which owns the folder.
-    pub(crate) fn over(folder: &Path, program: &Program, command_line: &[String]) -> Result<Self> {
+    /// The shell runs as the server's user, so that it can signal the server and remove the folder.
+    pub(crate) fn new(folder: &Path, program: &Program, command_line: &[String]) -> Result<Self> {
         let mut shell = Command::new("sh");
         program.prepare(&mut shell);
         let mut shell = shell
@@ -63,52 +61,50 @@ impl Watchdog {
             .args(command_line)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A group of its own: an interrupt typed at the terminal ends the tests, and by
-            // that this shell in its orderly way, rather than the shell directly.
+            // Its own process group: Ctrl-C ends the tests, and the end of the pipe ends the shell.
             .process_group(0)
             .spawn()
             .map_err(|error| TestbedError::io("sh", &error))?;
-        let orders = shell.stdin.take();
-        let answers = shell.stdout.take().map(BufReader::new);
-        let answers = answers.ok_or_else(|| TestbedError::new("sh has no output"))?;
-        Ok(Self { shell, orders, answers })
+        let commands = shell.stdin.take();
+        let replies = shell.stdout.take().map(BufReader::new);
+        let replies = replies.ok_or_else(|| TestbedError::new("sh has no output"))?;
+        Ok(Self { shell, commands, replies })
     }
 
     /// Starts the server and returns its process id.
     pub(crate) fn start(&mut self) -> Result<u32> {
-        let answer = self.order("start")?;
-        answer.parse().map_err(|_| TestbedError::new(format!("no process id: {answer:?}")))
+        let reply = self.send("start")?;
+        reply.parse().map_err(|_| TestbedError::new(format!("no process id: {reply:?}")))
     }
 
-    /// Kills the server with SIGKILL; returns when it is gone.
+    /// Kills the server with SIGKILL, and waits for its end.
     pub(crate) fn kill(&mut self) -> Result<()> {
-        self.order("kill").map(drop)
+        self.send("kill").map(drop)
     }
 
     pub(crate) fn freeze(&mut self) -> Result<()> {
-        self.order("freeze").map(drop)
+        self.send("freeze").map(drop)
     }
 
     pub(crate) fn thaw(&mut self) -> Result<()> {
-        self.order("thaw").map(drop)
+        self.send("thaw").map(drop)
     }
 
-    fn order(&mut self, order: &str) -> Result<String> {
+    fn send(&mut self, command: &str) -> Result<String> {
         let gone = |error: &std::io::Error| TestbedError::io("the server's watchdog", error);
-        if let Some(orders) = &mut self.orders {
-            writeln!(orders, "{order}").map_err(|error| gone(&error))?;
+        if let Some(commands) = &mut self.commands {
+            writeln!(commands, "{command}").map_err(|error| gone(&error))?;
         }
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).map_err(|error| gone(&error))?;
-        Ok(answer.trim().to_owned())
+        let mut reply = String::new();
+        self.replies.read_line(&mut reply).map_err(|error| gone(&error))?;
+        Ok(reply.trim().to_owned())
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        self.orders = None;
-        // The end of the file is an order that the shell cannot refuse; a failure to wait for it
-        // leaves nothing to be done.
+        self.commands = None;
+        // The end of the pipe ends the shell. An error of waiting for it cannot be handled.
         let _ = self.shell.wait();
     }
 }

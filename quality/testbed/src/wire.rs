@@ -12,7 +12,7 @@ use crate::{Result, TestbedError, scram};
 
 const OP_MSG: i32 = 2013;
 const HEADER_BYTES: usize = 16;
-/// Before the body of an OP_MSG: the flags, and the kind of its first section.
+/// Flags of an OP_MSG and the kind of its first section, before the body.
 const PREFIX_BYTES: usize = 5;
 /// Largest message that servers accept and send (`maxMessageSizeBytes`).
 const MAX_MESSAGE_BYTES: usize = 48_000_000;
@@ -20,8 +20,7 @@ const MAX_MESSAGE_BYTES: usize = 48_000_000;
 /// Bound on a set-up command on a busy machine.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs a command on a new connection, after authenticating if the server demands it; a reply with `ok: 0` is an
-/// error.
+/// Runs a command on a new connection, which authenticates if `auth` is true. A reply with `ok: 0` is an error.
 pub(crate) fn run_command(
     address: SocketAddr,
     auth: bool,
@@ -37,7 +36,7 @@ pub(crate) fn run_command(
         connection.round_trip(db, command)
     };
     let reply = run().map_err(|error| TestbedError::io(format!("{name} on {address}"), &error))?;
-    // The server writes 1.0, or 1 in some releases.
+    // Some releases return 1 instead of 1.0.
     let ok = reply.get("ok").is_some_and(|ok| {
         ok.as_f64() == Some(1.0) || ok.as_i32() == Some(1) || ok.as_bool() == Some(true)
     });
@@ -47,7 +46,7 @@ pub(crate) fn run_command(
     }
 }
 
-/// Returns the server's reply to `hello`, or `None` if it does not answer soon: it may be down or frozen.
+/// Returns the reply to `hello`, or `None` if there is none within a second: the server may be down or frozen.
 pub(crate) fn hello(address: SocketAddr) -> Option<Document> {
     const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
     let mut connection = Connection::open(address, HELLO_TIMEOUT).ok()?;
@@ -93,7 +92,7 @@ fn read_reply(stream: &mut TcpStream) -> io::Result<Document> {
     stream.read_exact(&mut length)?;
     let length = usize::try_from(i32::from_le_bytes(length)).unwrap_or(0);
     if !(HEADER_BYTES + PREFIX_BYTES..=MAX_MESSAGE_BYTES).contains(&length) {
-        return Err(io::Error::other(format!("the reply claims {length} bytes")));
+        return Err(io::Error::other(format!("the reply has an invalid length of {length} bytes")));
     }
     let mut rest = vec![0; length - 4];
     stream.read_exact(&mut rest)?;

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     operation::{
         self,
-        aggregate::{self, Source},
+        aggregate::{self, AggregateSource},
     },
     options::AggregateOptions,
 };
@@ -36,7 +36,7 @@ impl Database {
     ///
     /// As [`Collection::aggregate`](Collection::aggregate).
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate<'_> {
-        Aggregate::new(Source::Database(self), pipeline)
+        Aggregate::new(AggregateSource::Database(self), pipeline)
     }
 }
 
@@ -78,7 +78,7 @@ impl<T: Send + Sync> Collection<T> {
     /// A pipeline with `$out` or `$merge` is not retried after a network error. See also the
     /// [errors of every action](crate::action#errors).
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate<'_> {
-        Aggregate::new(Source::Collection(&self.handle), pipeline)
+        Aggregate::new(AggregateSource::Collection(&self.handle), pipeline)
     }
 }
 
@@ -87,7 +87,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Aggregate<'a, S = ImplicitSession, T = Document> {
-    source: Source<'a>,
+    source: AggregateSource<'a>,
     pipeline: Vec<Document>,
     pub(crate) options: Option<AggregateOptions>,
     session: S,
@@ -95,7 +95,10 @@ pub struct Aggregate<'a, S = ImplicitSession, T = Document> {
 }
 
 impl<'a> Aggregate<'a> {
-    pub(super) fn new(source: Source<'a>, pipeline: impl IntoIterator<Item = Document>) -> Self {
+    pub(super) fn new(
+        source: AggregateSource<'a>,
+        pipeline: impl IntoIterator<Item = Document>,
+    ) -> Self {
         Self {
             source,
             pipeline: pipeline.into_iter().collect(),
@@ -124,7 +127,7 @@ impl<S, T> Aggregate<'_, S, T> {
         let client = self.source.client();
         let command = command.in_shared(self.session.explicit(client)?)?;
         let reply = client.executor().run(command).await?;
-        operation::reading(&reply, operation::read_nothing)?;
+        operation::read_reply(&reply, operation::check_write_concern)?;
         Ok(self.session.wrap(Cursor::new(client, reply, more)?))
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     operation::{
         WriteLimits, bulk,
-        client_bulk::{self, Batch, Operations, Tally},
+        client_bulk::{self, ClientBulkBatch, ClientBulkTally, Operations},
         get_more::GetMoreOptions,
         write::Settings,
     },
@@ -140,9 +140,9 @@ impl<R> BulkWrite<'_, R> {
         })?;
         let acknowledged = client_bulk::is_acknowledged(client, &settings);
         if !acknowledged {
-            client_bulk::check_unanswered(&settings, verbose)?;
+            client_bulk::check_unacknowledged(&settings, verbose)?;
         }
-        let tally = Tally::new(settings.ordered, verbose, acknowledged);
+        let tally = ClientBulkTally::new(settings.ordered, verbose, acknowledged);
         let mut run = BulkWriteRun { client, settings, verbose, operations, deadline, tally };
         let broken = run.batches(session).await?;
         write::mark_limited(run.tally.conclude(broken), deadline)
@@ -161,7 +161,7 @@ struct BulkWriteRun<'c> {
     verbose: bool,
     operations: Operations,
     deadline: Option<Deadline>,
-    tally: Tally,
+    tally: ClientBulkTally,
 }
 
 impl BulkWriteRun<'_> {
@@ -187,7 +187,7 @@ impl BulkWriteRun<'_> {
             let mut command = command.in_shared(session.take().filter(|_| acknowledged))?;
             command.selected = selected.take();
             (command.deadline, command.spent) = (self.deadline, spent);
-            let lent = self.operations.lend(batch);
+            let lent = self.operations.document_sequence(batch);
             let reply =
                 match client.executor().run_as_part_of(operation.id, command, Some(&lent)).await {
                     Ok(reply) => reply,
@@ -196,7 +196,7 @@ impl BulkWriteRun<'_> {
             session.clone_from(&reply.session);
             spent = reply.clock.map_or(spent, |clock| clock.spent);
             if !acknowledged {
-                self.tally.note_unacknowledged();
+                self.tally.record_unacknowledged();
             } else if let Err(error) = self.count(batch, reply).await {
                 return Ok(Some(error));
             }
@@ -207,14 +207,14 @@ impl BulkWriteRun<'_> {
         Ok(None)
     }
 
-    fn plan(&mut self, limits: &WriteLimits) -> Result<Vec<Batch>> {
+    fn plan(&mut self, limits: &WriteLimits) -> Result<Vec<ClientBulkBatch>> {
         let command = client_bulk::command(self.client, &self.settings, self.verbose, true)?;
         client_bulk::plan(&mut self.operations, limits, command.body.as_bytes().len())
     }
 
     /// Adds the reply of a batch and the items of its cursor to the results. If the cursor cannot
     /// be read to its end, it is killed.
-    async fn count(&mut self, batch: &Batch, reply: Reply) -> Result<()> {
+    async fn count(&mut self, batch: &ClientBulkBatch, reply: Reply) -> Result<()> {
         self.tally.count(batch, &reply)?;
         let server = Arc::clone(&reply.server);
         let more =

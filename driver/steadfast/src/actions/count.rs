@@ -6,7 +6,7 @@ use crate::{
     ClientSession, Collection,
     collection::Handle,
     error::Result,
-    operation::{collections::forgive_missing, count, reading},
+    operation::{collections::ignore_missing, count, read_reply},
     options::{CountOptions, EstimatedDocumentCountOptions},
 };
 
@@ -66,9 +66,9 @@ impl EstimatedDocumentCount<'_> {
         let command = count::estimated(self.collection, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
         match self.collection.client.executor().run(command).await {
-            Ok(reply) => reading(&reply, count::read_estimated),
+            Ok(reply) => read_reply(&reply, count::read_estimated),
             // The CRUD specification: `NamespaceNotFound` means 0 documents.
-            Err(error) => forgive_missing(error),
+            Err(error) => ignore_missing(error),
         }
     }
 }
@@ -92,7 +92,7 @@ impl CountDocuments<'_> {
         let command = count::documents(self.collection, &self.filter, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.executor().run(command).await?;
-        reading(&reply, count::read_documents)
+        read_reply(&reply, count::read_documents)
     }
 }
 

@@ -5,7 +5,7 @@ use bson::Document;
 use crate::{
     ClientSession, Database,
     error::Result,
-    operation::{collections, read_nothing, reading},
+    operation::{check_write_concern, collections, read_reply},
     options::CreateCollectionOptions,
 };
 
@@ -51,7 +51,7 @@ impl CreateCollection<'_> {
         let command = collections::create(&collection.handle, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.database.client)?;
         let reply = self.database.client.executor().run(command).await?;
-        reading(&reply, read_nothing)
+        read_reply(&reply, check_write_concern)
     }
 }
 

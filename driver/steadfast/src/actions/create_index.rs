@@ -7,7 +7,7 @@ use crate::{
     ClientSession, Collection, IndexModel,
     collection::Handle,
     error::Result,
-    operation::{indexes, read_nothing, reading},
+    operation::{check_write_concern, indexes, read_reply},
     options::CreateIndexOptions,
     results::{CreateIndexResult, CreateIndexesResult},
 };
@@ -97,7 +97,7 @@ impl<'a, M> CreateIndex<'a, M> {
             indexes::create(self.collection, self.indexes, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.executor().run(command).await?;
-        reading(&reply, read_nothing)?;
+        read_reply(&reply, check_write_concern)?;
         Ok(names)
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     ClientSession, Collection,
     collection::Handle,
     error::Result,
-    operation::{distinct, reading},
+    operation::{distinct, read_reply},
     options::DistinctOptions,
 };
 
@@ -50,7 +50,7 @@ impl Distinct<'_> {
         let command = distinct::distinct(collection, &field, &filter, options.as_ref())?;
         let command = command.in_session(session, &collection.client)?;
         let reply = collection.client.executor().run(command).await?;
-        reading(&reply, distinct::read)
+        read_reply(&reply, distinct::read)
     }
 }
 

@@ -5,8 +5,9 @@ use crate::{
     collection::Handle,
     error::Result,
     operation::{
-        collections::{self, forgive_missing},
-        databases, read_nothing, reading,
+        check_write_concern,
+        collections::{self, ignore_missing},
+        databases, read_reply,
     },
     options::{DropCollectionOptions, DropDatabaseOptions},
 };
@@ -78,8 +79,8 @@ impl DropDatabase<'_> {
         let command = databases::drop(self.database, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.database.client)?;
         match self.database.client.executor().run(command).await {
-            Ok(reply) => reading(&reply, read_nothing),
-            Err(error) => forgive_missing(error),
+            Ok(reply) => read_reply(&reply, check_write_concern),
+            Err(error) => ignore_missing(error),
         }
     }
 }
@@ -102,8 +103,8 @@ impl DropCollection<'_> {
         let command = collections::drop(self.collection, self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
         match self.collection.client.executor().run(command).await {
-            Ok(reply) => reading(&reply, read_nothing),
-            Err(error) => forgive_missing(error),
+            Ok(reply) => read_reply(&reply, check_write_concern),
+            Err(error) => ignore_missing(error),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     ClientSession, Collection,
     collection::Handle,
     error::Result,
-    operation::{indexes, read_nothing, reading},
+    operation::{check_write_concern, indexes, read_reply},
     options::DropIndexOptions,
 };
 
@@ -70,7 +70,7 @@ impl DropIndex<'_> {
         let command = indexes::drop(self.collection, self.index.as_deref(), self.options.as_ref())?;
         let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.executor().run(command).await?;
-        reading(&reply, read_nothing)
+        read_reply(&reply, check_write_concern)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{ListNames, ListSpecifications};
 use crate::{
     Client, ClientSession,
     error::Result,
-    operation::{databases, reading},
+    operation::{databases, read_reply},
     options::ListDatabasesOptions,
     results::DatabaseSpecification,
 };
@@ -68,7 +68,7 @@ impl<M> ListDatabases<'_, M> {
         let command = command.limited(own, self.client.timeout());
         let command = command.in_session(self.session, self.client)?;
         let reply = self.client.executor().run(command).await?;
-        reading(&reply, databases::read_list)
+        read_reply(&reply, databases::read_list)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     ClientSession, Cursor, Database, SessionCursor,
     command::Command,
     error::{Result, command_error::parse},
-    operation::{reading, run_command},
+    operation::{read_reply, run_command},
     options::{RunCommandOptions, RunCursorCommandOptions},
 };
 
@@ -130,7 +130,7 @@ impl<'a> RunCommand<'a> {
         let command = self.into_command();
         async move {
             let reply = client.executor().run(command?).await?;
-            reading(&reply, |body| parse(body))
+            read_reply(&reply, |body| parse(body))
         }
     }
 

@@ -10,9 +10,10 @@ use crate::{
     collection::Handle,
     error::{Error, Result},
     operation::{
-        aggregate::{self, Source},
-        collections::forgive_missing,
-        read_nothing, reading, search_indexes,
+        aggregate::{self, AggregateSource},
+        check_write_concern,
+        collections::ignore_missing,
+        read_reply, search_indexes,
     },
     options::{
         AggregateOptions, CreateSearchIndexOptions, DropSearchIndexOptions, ListSearchIndexOptions,
@@ -183,7 +184,7 @@ impl<'a, M> CreateSearchIndex<'a, M> {
         let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.executor().run(command).await?;
-        reading(&reply, search_indexes::read_create)
+        read_reply(&reply, search_indexes::read_create)
     }
 }
 
@@ -228,7 +229,7 @@ impl UpdateSearchIndex<'_> {
         let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
         let reply = self.collection.client.executor().run(command).await?;
-        reading(&reply, read_nothing)
+        read_reply(&reply, check_write_concern)
     }
 }
 
@@ -253,8 +254,8 @@ impl DropSearchIndex<'_> {
         let command = command.limited(own, self.collection.timeout);
         let command = command.in_session(self.session, &self.collection.client)?;
         match self.collection.client.executor().run(command).await {
-            Ok(reply) => reading(&reply, read_nothing),
-            Err(error) => forgive_missing(error),
+            Ok(reply) => read_reply(&reply, check_write_concern),
+            Err(error) => ignore_missing(error),
         }
     }
 }
@@ -294,7 +295,7 @@ impl<S> ListSearchIndexes<'_, S> {
         S: OpenCursor,
     {
         let pipeline = search_indexes::listing(self.name.as_deref());
-        let source = Source::Unconcerned(self.collection);
+        let source = AggregateSource::CollectionWithoutConcerns(self.collection);
         let mut options = self.aggregate_options.unwrap_or_default();
         options.timeout = self.options.and_then(|options| options.timeout).or(options.timeout);
         let (command, more) = aggregate::aggregate(source, &pipeline, Some(&options))?;

@@ -69,7 +69,7 @@ impl StartSession<'_> {
         let lifetime = self.client.executor().session_lifetime();
         let session = Arc::new(self.client.executor().sessions().begin(lifetime, kind, now()));
         if let Some(time) = options.snapshot_time {
-            session.see_snapshot_time(time);
+            session.set_snapshot_time(time);
         }
         let id = Document::try_from(&*session.id())?;
         Ok(ClientSession::new(self.client.clone(), session, id, options))

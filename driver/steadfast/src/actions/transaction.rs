@@ -11,7 +11,7 @@ use crate::{
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
     exec::transaction_end,
-    operation::{self, reading},
+    operation::{self, read_reply},
     options::TransactionOptions,
     session::Kind,
 };
@@ -204,7 +204,7 @@ impl CommitTransaction<'_> {
                 let commit = commit.in_shared(Some(Arc::clone(&session)))?;
                 let committed = client.executor().run(commit).await;
                 let committed =
-                    committed.and_then(|reply| reading(&reply, operation::read_nothing));
+                    committed.and_then(|reply| read_reply(&reply, operation::check_write_concern));
                 // A commit that the application repeats has its own deadline.
                 let deadline = session.transaction_deadline();
                 if committed.is_ok() || deadline.is_some_and(Deadline::has_passed) {

@@ -13,7 +13,7 @@ use crate::{
         session::SessionChangeStream,
     },
     error::Result,
-    operation::change_stream::{Plan, Scope},
+    operation::change_stream::{ChangeStreamPlan, ChangeStreamScope},
     options::ChangeStreamOptions,
 };
 
@@ -36,7 +36,7 @@ impl Client {
     ///
     /// As [`Collection::watch`].
     pub fn watch(&self) -> Watch<'_> {
-        Watch::new(Scope::cluster(self))
+        Watch::new(ChangeStreamScope::cluster(self))
     }
 }
 
@@ -59,7 +59,7 @@ impl Database {
     ///
     /// As [`Collection::watch`].
     pub fn watch(&self) -> Watch<'_> {
-        Watch::new(Scope::Database(self.clone()))
+        Watch::new(ChangeStreamScope::Database(self.clone()))
     }
 }
 
@@ -93,7 +93,7 @@ impl<T: Send + Sync> Collection<T> {
     /// example on a standalone server or if the oplog does not reach back to the resume token. See
     /// also the [errors of every action](crate::action#errors).
     pub fn watch(&self) -> Watch<'_, T> {
-        Watch::new(Scope::Collection(Arc::clone(&self.handle)))
+        Watch::new(ChangeStreamScope::Collection(Arc::clone(&self.handle)))
     }
 }
 
@@ -102,7 +102,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Watch<'a, T = Document, S = ImplicitSession> {
-    scope: Scope,
+    scope: ChangeStreamScope,
     pipeline: Vec<Document>,
     pub(crate) options: Option<ChangeStreamOptions>,
     session: S,
@@ -112,7 +112,7 @@ pub struct Watch<'a, T = Document, S = ImplicitSession> {
 }
 
 impl<T> Watch<'_, T> {
-    fn new(scope: Scope) -> Self {
+    fn new(scope: ChangeStreamScope) -> Self {
         Self {
             scope,
             pipeline: Vec::new(),
@@ -151,7 +151,7 @@ impl<T, S> Watch<'_, T, S> {
     {
         let Self { scope, pipeline, options, session, .. } = self;
         let shared = session.explicit(scope.client())?;
-        let plan = Plan { scope, pipeline, options: options.unwrap_or_default() };
+        let plan = ChangeStreamPlan { scope, pipeline, options: options.unwrap_or_default() };
         Ok(session.wrap_stream(ChangeStream::begin(plan, shared).await?))
     }
 }

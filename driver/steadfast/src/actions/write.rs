@@ -16,8 +16,8 @@ use crate::{
     error::{Error, ErrorKind, Result, TimeSpent},
     operation::{
         WriteLimits,
-        bulk::{self, Statements, Tally},
-        reading,
+        bulk::{self, CollectionBulkTally, Statements},
+        read_reply,
         write::Settings,
     },
     session::{self, Session},
@@ -36,7 +36,7 @@ pub(super) async fn run<T: Default>(
 ) -> Result<T> {
     let acknowledged = command.acknowledged;
     let reply = client.executor().run(command).await?;
-    if acknowledged { reading(&reply, read) } else { Ok(T::default()) }
+    if acknowledged { read_reply(&reply, read) } else { Ok(T::default()) }
 }
 
 /// Returns an error if the selected server does not support `hint` for this write.
@@ -121,7 +121,7 @@ pub(super) async fn select(
     let spent = TimeSpent { selecting, ..TimeSpent::default() };
     match (selected, deadline) {
         (Err(error), Some(deadline)) => {
-            let error = deadline.judge(error, spent);
+            let error = deadline.or_exceeded(error, spent);
             if error.is_timeout() {
                 client.executor().counters().count_timeout();
             }
@@ -158,7 +158,7 @@ pub(super) async fn run_with_idle_work<T>(
 }
 
 /// Results of the executed batches, and the error that prevented the next one.
-pub(super) type BatchesOutcome = (Tally, Option<Error>);
+pub(super) type BatchesOutcome = (CollectionBulkTally, Option<Error>);
 
 /// Executes the batches in one session: the explicit session, or the implicit session of the first
 /// batch.
@@ -178,7 +178,7 @@ pub(super) async fn run_batches(
         selected.map_err(|error| session::without_server(session.as_deref(), error))?;
     let batches = bulk::plan(statements, collection, settings, &WriteLimits::of(&selected))?;
     let mut selected = Some(selected);
-    let mut tally = Tally::default();
+    let mut tally = CollectionBulkTally::default();
     for (done, batch) in (1..).zip(&batches) {
         let followed = done < batches.len();
         let mut command = bulk::command(collection, settings, batch, followed)?;
@@ -187,7 +187,7 @@ pub(super) async fn run_batches(
         command = command.in_shared(session.take().filter(|_| acknowledged))?;
         command.selected = selected.take();
         (command.deadline, command.spent) = (deadline, spent);
-        let lent = statements.lend(batch);
+        let lent = statements.document_sequence(batch);
         let mut reply =
             match client.executor().run_as_part_of(operation_id, command, Some(&lent)).await {
                 Ok(reply) => reply,
@@ -196,7 +196,7 @@ pub(super) async fn run_batches(
         session = reply.session.take();
         spent = reply.clock.map_or(spent, |clock| clock.spent);
         if !acknowledged {
-            tally.count_unanswered(batch);
+            tally.count_unacknowledged(batch);
         } else if let Err(error) = tally.count(statements, batch, settings.ordered, &reply) {
             return Ok((tally, Some(error)));
         }

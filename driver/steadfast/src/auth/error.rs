@@ -4,9 +4,9 @@ use steadfast_core::credential::{AuthMechanism, InvalidCredential};
 
 use super::scram::{MAX_ITERATIONS, MIN_ITERATIONS};
 
-/// A failed authentication: which mechanism, and why.
+/// Authentication error: the mechanism and the cause.
 ///
-/// What a server says in an error reply is not here: that is the command's error.
+/// An error reply of the server is a command error, not an `AuthError`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{mechanism}: {cause}")]
 pub(crate) struct AuthError {
@@ -17,10 +17,10 @@ pub(crate) struct AuthError {
 /// Cause of an authentication error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Cause {
-    /// The credential lacks something, or holds something that the mechanism does not take.
+    /// The credential lacks a part, or has one that the mechanism does not allow.
     #[error("{0}")]
     Credential(#[from] InvalidCredential),
-    /// A mechanism that a connection string may name, but that this driver does not speak.
+    /// The mechanism can be named in a connection string, but this driver does not support it.
     #[error(
         "the mechanism is not supported by this driver; SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509 \
          and PLAIN are"
@@ -29,36 +29,36 @@ pub(crate) enum Cause {
     /// SASLprep (RFC 4013) does not allow the password.
     #[error("the password contains characters that SASLprep forbids")]
     ForbiddenPassword,
-    /// The parts of a PLAIN message are separated by NUL, so none can contain it.
+    /// The user name or the password of a PLAIN message contains its separator, NUL.
     #[error("the user name or the password contains a NUL character")]
     NulCharacter,
-    /// The system has no randomness to give.
+    /// The system's random number generator failed.
     #[error("no random nonce could be made: {0}")]
     NoRandomness(String),
-    /// The server's reply has no sense in this place of the conversation.
+    /// The server's reply has a wrong form.
     #[error("the server's reply is malformed: {0}")]
     Malformed(&'static str),
-    /// The server named an error (SCRAM's `e=`), or said so in a reply.
-    #[error("the server refused: {0}")]
-    Refused(String),
-    /// The server's nonce does not continue ours: the reply belongs to another conversation.
+    /// The server reported an error: SCRAM's `e=`, or `ok: 0` in a reply.
+    #[error("the server reported: {0}")]
+    ServerError(String),
+    /// The server's nonce does not begin with the client's nonce.
     #[error("the server's nonce does not begin with the client's")]
-    ForeignNonce,
-    /// So few rounds would make the password easy to guess from the conversation.
+    NonceMismatch,
+    /// The number of iterations is too small to protect the password from guessing.
     #[error("the server asks for {0} iterations, fewer than the {MIN_ITERATIONS} that are safe")]
     TooFewIterations(u32),
-    /// So many rounds would keep this machine busy on a stranger's behalf.
+    /// The number of iterations would let a malicious server exhaust the CPU.
     #[error("the server asks for {0} iterations, more than the {MAX_ITERATIONS} allowed")]
     TooManyIterations(u32),
-    /// The server does not know the password, so it is not the server it claims to be.
+    /// The server does not know the password, so its identity is not proven.
     #[error("the server's signature is wrong: it does not know the password")]
     WrongSignature,
-    /// The server called the conversation finished before proving that it knows the password.
-    #[error("the server ended the conversation before proving who it is")]
+    /// The server ended the conversation without proving that it knows the password.
+    #[error("the server ended the conversation before proving that it knows the password")]
     EndedEarly,
-    /// The server proved who it is, yet does not end the conversation.
+    /// The server proved that it knows the password, but did not set `done`.
     #[error("the server did not end the conversation")]
-    NeverEnds,
+    NotDone,
     /// The task that derives the keys was cancelled: the runtime is shutting down.
     #[error("the keys could not be derived: the runtime is shutting down")]
     Interrupted,
@@ -69,7 +69,7 @@ impl AuthError {
         Self { mechanism: mechanism.as_str(), cause: cause.into() }
     }
 
-    /// Of a credential whose mechanism is yet to be negotiated.
+    /// Returns an error for a credential whose mechanism is not negotiated yet.
     pub(super) fn of_credential(mechanism: Option<AuthMechanism>, cause: impl Into<Cause>) -> Self {
         let mechanism = mechanism.map_or("SCRAM", AuthMechanism::as_str);
         Self { mechanism, cause: cause.into() }

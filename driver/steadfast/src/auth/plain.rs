@@ -1,11 +1,10 @@
-//! PLAIN (RFC 4616): the password as it is, for servers that ask an LDAP directory. Only sensible
-//! over TLS.
+//! PLAIN (RFC 4616): the password in plain text, for LDAP. Requires TLS to be safe.
 
 use steadfast_core::credential::AuthMechanism;
 
 use super::error::{AuthError, Cause};
 
-/// The one message of the conversation.
+/// Returns the only message of the conversation.
 pub(super) fn message(username: &str, password: &str) -> Result<Vec<u8>, AuthError> {
     if username.contains('\0') || password.contains('\0') {
         return Err(AuthError::new(AuthMechanism::Plain, Cause::NulCharacter));

@@ -1,4 +1,4 @@
-//! The commands that carry a SASL conversation, and what is read from their replies.
+//! Commands and replies of SASL conversations.
 
 use bson::{
     Binary, RawBson, RawDocument, RawDocumentBuf,
@@ -10,7 +10,7 @@ use steadfast_core::credential::AuthMechanism;
 
 use super::error::{AuthError, Cause};
 
-/// The command that opens a conversation.
+/// Returns the `saslStart` command.
 pub(super) fn start(mechanism: AuthMechanism, payload: Vec<u8>) -> RawDocumentBuf {
     let mut command = rawdoc! { "saslStart": 1_i32, "mechanism": mechanism.as_str() };
     command.append(cstr!("payload"), binary(payload));
@@ -18,16 +18,16 @@ pub(super) fn start(mechanism: AuthMechanism, payload: Vec<u8>) -> RawDocumentBu
     command
 }
 
-/// The command that opens a SCRAM conversation. Its option spares the empty exchange at the end, on
-/// servers that know of it.
+/// Returns the `saslStart` command for SCRAM. `skipEmptyExchange` avoids the empty exchange at the
+/// end on servers from 4.4 on.
 pub(super) fn start_scram(mechanism: AuthMechanism, payload: Vec<u8>) -> RawDocumentBuf {
     let mut command = start(mechanism, payload);
     command.append(cstr!("options"), rawdoc! { "skipEmptyExchange": true });
     command
 }
 
-/// The command that goes on with a conversation.
-pub(super) fn proceed(conversation: &RawBson, payload: Vec<u8>) -> RawDocumentBuf {
+/// Returns the `saslContinue` command.
+pub(super) fn continuation(conversation: &RawBson, payload: Vec<u8>) -> RawDocumentBuf {
     let mut command = rawdoc! { "saslContinue": 1_i32 };
     command.append(cstr!("conversationId"), conversation.clone());
     command.append(cstr!("payload"), binary(payload));
@@ -38,16 +38,16 @@ fn binary(bytes: Vec<u8>) -> Binary {
     Binary { subtype: BinarySubtype::Generic, bytes }
 }
 
-/// A reply within a conversation.
-pub(super) struct Reply {
+/// Reply in a SASL conversation.
+pub(super) struct SaslReply {
     pub(super) conversation: RawBson,
     pub(super) payload: Vec<u8>,
     pub(super) done: bool,
 }
 
-impl Reply {
+impl SaslReply {
     pub(super) fn read(mechanism: AuthMechanism, reply: &RawDocument) -> Result<Self, AuthError> {
-        refuse_failure(mechanism, reply)?;
+        check_ok(mechanism, reply)?;
         let malformed = |what| AuthError::new(mechanism, Cause::Malformed(what));
         let payload = match reply.get("payload") {
             Ok(Some(RawBsonRef::Binary(binary))) => binary.bytes.to_vec(),
@@ -56,7 +56,7 @@ impl Reply {
         let done = reply.get_bool("done").map_err(|_| malformed("no field `done`"))?;
         let conversation = match reply.get("conversationId") {
             Ok(Some(id)) => id.into(),
-            // Only a conversation that goes on needs its number.
+            // Only `saslContinue` needs the conversation id.
             _ if done => RawBson::Null,
             _ => return Err(malformed("no conversation id")),
         };
@@ -64,12 +64,9 @@ impl Reply {
     }
 }
 
-/// Refuses a reply that says of itself that the command failed. The answer to a speculative
+/// Returns an error if the reply has an `ok` other than 1. The reply to a speculative
 /// authentication has no field `ok`.
-pub(super) fn refuse_failure(
-    mechanism: AuthMechanism,
-    reply: &RawDocument,
-) -> Result<(), AuthError> {
+pub(super) fn check_ok(mechanism: AuthMechanism, reply: &RawDocument) -> Result<(), AuthError> {
     let failed = match reply.get("ok") {
         Ok(None) => false,
         Ok(Some(RawBsonRef::Double(ok))) => ok != 1.0,
@@ -82,7 +79,7 @@ pub(super) fn refuse_failure(
         false => Ok(()),
         true => {
             let message = reply.get_str("errmsg").unwrap_or("no reason given").to_owned();
-            Err(AuthError::new(mechanism, Cause::Refused(message)))
+            Err(AuthError::new(mechanism, Cause::ServerError(message)))
         }
     }
 }

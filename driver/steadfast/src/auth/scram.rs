@@ -1,8 +1,8 @@
-//! The SCRAM conversation (RFC 5802, RFC 7677), as types that can only be used in order.
+//! SCRAM conversation (RFC 5802, RFC 7677) as a chain of types.
 //!
-//! [`ClientFirst`] reads the server's challenge and becomes [`Challenged`]; with the keys derived it
-//! makes the answer and becomes [`Answered`], which verifies that the server knows the password,
-//! too. Bytes in, bytes out: no I/O and no randomness, the nonce is passed in.
+//! [`ClientFirst`] reads the server's first message and becomes [`Challenged`]; with the derived
+//! keys it computes the proof and becomes [`Answered`], which verifies the server's signature. No
+//! I/O and no random numbers: the nonce is a parameter.
 
 mod keys;
 
@@ -15,18 +15,18 @@ use zeroize::Zeroizing;
 pub(crate) use self::keys::{Hash, KeyCache, KeyRequest, Keys};
 use super::error::{AuthError, Cause};
 
-/// The fewest rounds that the authentication specification lets a driver accept.
+/// Minimum number of iterations, by the authentication specification.
 pub(crate) const MIN_ITERATIONS: u32 = 4096;
-/// The most rounds accepted. Servers default to 10,000 and 15,000, and the counts advised for
-/// password storage are near one million; beyond it only a hostile server asks.
+/// Maximum number of iterations. Servers default to 10,000 and 15,000; recommendations for password
+/// storage reach about one million.
 pub(crate) const MAX_ITERATIONS: u32 = 2_000_000;
 
-/// "No channel binding, no authorization identity": the start of the first message, and what the
-/// final message repeats in base64. MongoDB's servers support no channel binding.
+/// GS2 header: no channel binding (MongoDB does not support it) and no authorization identity. It
+/// begins the first message, and the final message contains it in base64.
 const GS2_HEADER: &str = "n,,";
 const GS2_HEADER_BASE64: &str = "biws";
 
-/// A conversation whose first message is ready.
+/// Conversation before its first message.
 pub(crate) struct ClientFirst {
     hash: Hash,
     password: Zeroizing<Vec<u8>>,
@@ -35,7 +35,7 @@ pub(crate) struct ClientFirst {
 }
 
 impl ClientFirst {
-    /// Opens a conversation. The nonce must be fresh, random and free of commas.
+    /// Starts a conversation. The nonce must be fresh, random and free of commas.
     pub(crate) fn new(
         hash: Hash,
         username: &str,
@@ -61,17 +61,17 @@ impl ClientFirst {
         self.hash
     }
 
-    /// The first message to the server.
+    /// Returns the client's first message.
     pub(crate) fn message(&self) -> Vec<u8> {
         format!("{GS2_HEADER}{}", self.bare).into_bytes()
     }
 
-    /// Reads the server's challenge: `r=<nonce>,s=<salt>,i=<iterations>`.
+    /// Reads the server's first message: `r=<nonce>,s=<salt>,i=<iterations>`.
     pub(crate) fn challenge(self, server_first: &[u8]) -> Result<Challenged, AuthError> {
         let challenge = self.read_challenge(server_first);
         let Challenge { nonce, salt, iterations } =
             challenge.map_err(|cause| AuthError::new(self.hash.mechanism(), cause))?;
-        // The signed text of RFC 5802's AuthMessage; the parts are joined by commas.
+        // `AuthMessage` of RFC 5802: the parts, joined by commas.
         let without_proof = format!("c={GS2_HEADER_BASE64},r={nonce}");
         let server_first = String::from_utf8_lossy(server_first);
         let auth_message = format!("{},{server_first},{without_proof}", self.bare);
@@ -81,13 +81,13 @@ impl ClientFirst {
 
     fn read_challenge(&self, server_first: &[u8]) -> Result<Challenge, Cause> {
         let mut attributes = attributes(server_first)?;
-        // An extension that has to be understood would come before the nonce; we know none.
+        // A mandatory extension would come before the nonce; this driver supports none.
         let nonce = attributes.expect("r=", "no nonce in the challenge")?;
         let salt = attributes.expect("s=", "no salt in the challenge")?;
         let iterations = attributes.expect("i=", "no iteration count in the challenge")?;
 
         if !(nonce.starts_with(&self.nonce) && nonce.len() > self.nonce.len()) {
-            return Err(Cause::ForeignNonce);
+            return Err(Cause::NonceMismatch);
         }
         let salt = BASE64.decode(salt).map_err(|_| Cause::Malformed("the salt is not base64"))?;
         if salt.is_empty() {
@@ -116,7 +116,7 @@ fn read_iterations(text: &str) -> Result<u32, Cause> {
     }
 }
 
-/// A conversation that has the server's challenge and needs the keys to answer it.
+/// Conversation that has the server's challenge and needs the derived keys.
 pub(crate) struct Challenged {
     request: Arc<KeyRequest>,
     without_proof: String,
@@ -124,12 +124,12 @@ pub(crate) struct Challenged {
 }
 
 impl Challenged {
-    /// The keys that the answer needs: to be derived, or found in a [`KeyCache`].
+    /// Returns the request for the keys: to be found in a [`KeyCache`] or derived.
     pub(crate) fn key_request(&self) -> Arc<KeyRequest> {
         self.request.clone()
     }
 
-    /// The second message, which proves to the server that we know the password.
+    /// Returns the client's final message with the proof of the password.
     pub(crate) fn answer(self, keys: &Keys) -> (Vec<u8>, Answered) {
         let hash = self.request.hash;
         let stored_key = hash.digest(&keys.client);
@@ -143,20 +143,20 @@ impl Challenged {
     }
 }
 
-/// A conversation that waits for the server to prove that it knows the password, too.
+/// Conversation after the client's final message, with the expected server signature.
 pub(crate) struct Answered {
     hash: Hash,
     server_signature: Zeroizing<Vec<u8>>,
 }
 
 impl Answered {
-    /// Reads the server's last message, `v=<signature>` or `e=<error>`, and verifies the signature.
-    /// Without a right one the server may be anybody.
+    /// Reads the server's final message, `v=<signature>` or `e=<error>`, and verifies the
+    /// signature, which proves that the server knows the password.
     pub(crate) fn verify(self, server_final: &[u8]) -> Result<(), AuthError> {
         self.check(server_final).map_err(|cause| AuthError::new(self.hash.mechanism(), cause))
     }
 
-    /// Server signature that a server with the right credential sends.
+    /// Returns the signature of a server with the right credential.
     #[cfg(test)]
     pub(crate) fn server_signature(&self) -> &[u8] {
         &self.server_signature
@@ -165,7 +165,7 @@ impl Answered {
     fn check(&self, server_final: &[u8]) -> Result<(), Cause> {
         let mut attributes = attributes(server_final)?;
         if let Some(error) = attributes.peek("e=") {
-            return Err(Cause::Refused(error.to_owned()));
+            return Err(Cause::ServerError(error.to_owned()));
         }
         let signature = attributes.expect("v=", "no signature in the final message")?;
         let signature = BASE64
@@ -178,7 +178,7 @@ impl Answered {
     }
 }
 
-/// The comma-separated attributes of a message.
+/// Comma-separated attributes of a message.
 struct Attributes<'m>(Peekable<Split<'m, char>>);
 
 fn attributes(message: &[u8]) -> Result<Attributes<'_>, Cause> {
@@ -191,7 +191,7 @@ impl<'m> Attributes<'m> {
         self.0.peek()?.strip_prefix(name)
     }
 
-    /// The next attribute, which must have that name: their order is fixed.
+    /// Returns the next attribute, which must have this name: the order is fixed.
     fn expect(&mut self, name: &str, missing: &'static str) -> Result<&'m str, Cause> {
         let attribute = self.0.next().and_then(|attribute| attribute.strip_prefix(name));
         attribute.ok_or(Cause::Malformed(missing))

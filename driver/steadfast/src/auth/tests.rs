@@ -1,4 +1,4 @@
-//! Whole conversations against a server played by the test.
+//! Whole conversations with a simulated server.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::{scram::MIN_ITERATIONS, *};
 #[derive(Debug)]
 enum Failure {
     Auth(AuthError),
-    /// Stands for a command error or a broken connection.
+    /// Command error or broken connection.
     Command,
 }
 
@@ -20,22 +20,22 @@ impl From<AuthError> for Failure {
 }
 
 /// A server with one user, who may authenticate with one hash function.
-struct Server {
+struct SimulatedServer {
     hash: Hash,
     password: &'static str,
     salt: Vec<u8>,
-    /// As servers before 4.4: `done` only after an empty exchange.
+    /// Behaves like servers before 4.4: `done` only after an empty exchange.
     long: bool,
     seen: Vec<(String, Document)>,
     client_first_bare: String,
     server_first: String,
-    /// Replies that replace the right ones, in order.
-    lies: VecDeque<RawDocumentBuf>,
+    /// Replies sent instead of the correct ones, in order.
+    overrides: VecDeque<RawDocumentBuf>,
 }
 
 const SERVER_NONCE: &str = "3rfcNHYJY1ZVvWVs7j";
 
-impl Server {
+impl SimulatedServer {
     fn new(hash: Hash, password: &'static str) -> Self {
         Self {
             hash,
@@ -45,11 +45,11 @@ impl Server {
             seen: Vec::new(),
             client_first_bare: String::new(),
             server_first: String::new(),
-            lies: VecDeque::new(),
+            overrides: VecDeque::new(),
         }
     }
 
-    /// Answers a `hello` with the opening on it.
+    /// Replies to a `hello` with the fields of `opening`.
     fn hello(&mut self, opening: &Opening, mechanisms: Option<&[&str]>) -> RawDocumentBuf {
         let mut hello = rawdoc! { "hello": 1 };
         opening.append_to(&mut hello);
@@ -100,7 +100,7 @@ impl Server {
     }
 }
 
-impl Exchange for Server {
+impl Exchange for SimulatedServer {
     type Error = Failure;
 
     async fn command(
@@ -110,8 +110,8 @@ impl Exchange for Server {
     ) -> Result<RawDocumentBuf, Failure> {
         let command = Document::try_from(command).unwrap();
         self.seen.push((db.to_owned(), command.clone()));
-        if let Some(lie) = self.lies.pop_front() {
-            return Ok(lie);
+        if let Some(reply) = self.overrides.pop_front() {
+            return Ok(reply);
         }
         match command.keys().next().unwrap().as_str() {
             "saslStart" if command.get_str("mechanism").ok() == Some("PLAIN") => {
@@ -151,15 +151,15 @@ fn authenticator(mechanism: Option<AuthMechanism>) -> Authenticator {
     Authenticator::new(&credential(mechanism)).unwrap()
 }
 
-/// Opens a connection with no answer to the speculative attempt.
-async fn authenticate(who: &Authenticator, server: &mut Server) -> Result<(), Failure> {
+/// Authenticates a connection without a reply to the speculative attempt.
+async fn authenticate(who: &Authenticator, server: &mut SimulatedServer) -> Result<(), Failure> {
     who.finish(who.open().unwrap(), &rawdoc! { "ok": 1.0 }, server).await
 }
 
 fn cause(result: Result<(), Failure>) -> Cause {
     match result {
         Err(Failure::Auth(error)) => error.cause().clone(),
-        other => panic!("expected our own objection, got {other:?}"),
+        other => panic!("expected an AuthError, got {other:?}"),
     }
 }
 
@@ -170,7 +170,7 @@ async fn a_speculative_answer_saves_a_round_trip() {
         (Some(AuthMechanism::ScramSha256), Hash::Sha256),
         (Some(AuthMechanism::ScramSha1), Hash::Sha1),
     ] {
-        let (who, mut server) = (authenticator(mechanism), Server::new(hash, "pencil"));
+        let (who, mut server) = (authenticator(mechanism), SimulatedServer::new(hash, "pencil"));
         let opening = who.open().unwrap();
         let reply = server.hello(&opening, None);
         who.finish(opening, &reply, &mut server).await.unwrap();
@@ -182,24 +182,26 @@ async fn a_speculative_answer_saves_a_round_trip() {
 #[tokio::test]
 async fn the_speculative_path_verifies_the_server_too() {
     // pitfall 45
-    let (who, mut server) = (authenticator(None), Server::new(Hash::Sha256, "pencil"));
+    let (who, mut server) = (authenticator(None), SimulatedServer::new(Hash::Sha256, "pencil"));
     let opening = who.open().unwrap();
     let hello = server.hello(&opening, None);
-    server.lies.push_back(reply(b"v=AAriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=".to_vec(), true));
+    server
+        .overrides
+        .push_back(reply(b"v=AAriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=".to_vec(), true));
     assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::WrongSignature);
 
-    // Said to be done before anything was proved.
+    // `done` before the server's signature.
     let opening = who.open().unwrap();
     let mut challenge = Document::try_from(server.hello(&opening, None)).unwrap();
     challenge.get_document_mut("speculativeAuthenticate").unwrap().insert("done", true);
     let hello = RawDocumentBuf::try_from(challenge).unwrap();
     assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::EndedEarly);
 
-    // A challenge that does not continue our nonce.
+    // A challenge whose nonce does not begin with the client's.
     let opening = who.open().unwrap();
     let foreign = reply(b"r=foreign,s=QQ==,i=4096".to_vec(), false);
     let hello = rawdoc! { "ok": 1.0, "speculativeAuthenticate": foreign };
-    assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::ForeignNonce);
+    assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::NonceMismatch);
 }
 
 #[tokio::test]
@@ -210,10 +212,10 @@ async fn without_a_mechanism_the_server_s_list_decides() {
         (Some(&["PLAIN"][..]), Hash::Sha1),
         (None, Hash::Sha1),
     ] {
-        let (who, mut server) = (authenticator(None), Server::new(hash, "pencil"));
+        let (who, mut server) = (authenticator(None), SimulatedServer::new(hash, "pencil"));
         let opening = who.open().unwrap();
         let hello = server.hello(&opening, listed);
-        // As if the speculative attempt had not been understood.
+        // As if the server did not support the speculative attempt.
         let mut hello = Document::try_from(hello).unwrap();
         hello.remove("speculativeAuthenticate");
         let hello = RawDocumentBuf::try_from(hello).unwrap();
@@ -226,7 +228,8 @@ async fn without_a_mechanism_the_server_s_list_decides() {
 async fn a_failed_sha_256_is_not_followed_by_sha_1() {
     // pitfall 45: the user exists with SHA-1 only.
     for mechanism in [Some(AuthMechanism::ScramSha256), None] {
-        let (who, mut server) = (authenticator(mechanism), Server::new(Hash::Sha1, "pencil"));
+        let (who, mut server) =
+            (authenticator(mechanism), SimulatedServer::new(Hash::Sha1, "pencil"));
         let opening = who.open().unwrap();
         let hello = rawdoc! { "ok": 1.0, "saslSupportedMechs": ["SCRAM-SHA-256", "SCRAM-SHA-1"] };
         let result = who.finish(opening, &hello, &mut server).await;
@@ -249,7 +252,7 @@ async fn an_explicit_mechanism_is_not_negotiated() {
 
 #[tokio::test]
 async fn old_servers_get_their_empty_exchange() {
-    let (who, mut server) = (authenticator(None), Server::new(Hash::Sha1, "pencil"));
+    let (who, mut server) = (authenticator(None), SimulatedServer::new(Hash::Sha1, "pencil"));
     server.long = true;
     authenticate(&who, &mut server).await.unwrap();
     assert_eq!(server.commands(), ["saslStart", "saslContinue", "saslContinue"]);
@@ -257,9 +260,10 @@ async fn old_servers_get_their_empty_exchange() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_never_ends_is_given_up() {
+async fn conversation_without_done_is_an_error() {
     let mechanism = Some(AuthMechanism::ScramSha256);
-    let (who, mut server) = (authenticator(mechanism), Server::new(Hash::Sha256, "pencil"));
+    let (who, mut server) =
+        (authenticator(mechanism), SimulatedServer::new(Hash::Sha256, "pencil"));
     server.long = true;
     authenticate(&who, &mut server).await.unwrap();
 
@@ -268,12 +272,12 @@ async fn a_conversation_that_never_ends_is_given_up() {
     let honest = reply(Vec::new(), false);
     let mut endless = Endless { server: &mut server, honest };
     let result = who.finish(opening, &hello, &mut endless).await;
-    assert_eq!(cause(result), Cause::NeverEnds);
+    assert_eq!(cause(result), Cause::NotDone);
 }
 
-/// Plays the conversation rightly, but answers the empty exchange with "not done".
+/// Replies correctly, but to the empty exchange with `done: false`.
 struct Endless<'s> {
-    server: &'s mut Server,
+    server: &'s mut SimulatedServer,
     honest: RawDocumentBuf,
 }
 
@@ -294,8 +298,8 @@ impl Exchange for Endless<'_> {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_the_server_s_refusal() {
-    let (who, mut server) = (authenticator(None), Server::new(Hash::Sha256, "other"));
+async fn wrong_password_is_a_server_error() {
+    let (who, mut server) = (authenticator(None), SimulatedServer::new(Hash::Sha256, "other"));
     let opening = who.open().unwrap();
     let hello = server.hello(&opening, Some(&["SCRAM-SHA-256"]));
     let result = who.finish(opening, &hello, &mut server).await;
@@ -306,7 +310,8 @@ async fn a_wrong_password_is_the_server_s_refusal() {
 #[tokio::test]
 async fn keys_are_derived_once_for_many_connections() {
     let mechanism = Some(AuthMechanism::ScramSha256);
-    let (who, mut server) = (authenticator(mechanism), Server::new(Hash::Sha256, "pencil"));
+    let (who, mut server) =
+        (authenticator(mechanism), SimulatedServer::new(Hash::Sha256, "pencil"));
     for _ in 0..3 {
         authenticate(&who, &mut server).await.unwrap();
     }
@@ -319,7 +324,7 @@ async fn keys_are_derived_once_for_many_connections() {
 #[tokio::test]
 async fn malformed_replies_are_refused() {
     let payload = Binary { subtype: BinarySubtype::Generic, bytes: Vec::new() };
-    for (lie, what) in [
+    for (reply, what) in [
         (rawdoc! { "ok": 1.0 }, Cause::Malformed("no payload")),
         (rawdoc! { "payload": "text", "ok": 1.0 }, Cause::Malformed("no payload")),
         (
@@ -330,12 +335,12 @@ async fn malformed_replies_are_refused() {
             rawdoc! { "payload": payload.clone(), "done": false, "ok": 1.0 },
             Cause::Malformed("no conversation id"),
         ),
-        (rawdoc! { "ok": 0.0, "errmsg": "no" }, Cause::Refused("no".to_owned())),
-        (rawdoc! { "ok": "yes" }, Cause::Refused("no reason given".to_owned())),
+        (rawdoc! { "ok": 0.0, "errmsg": "no" }, Cause::ServerError("no".to_owned())),
+        (rawdoc! { "ok": "yes" }, Cause::ServerError("no reason given".to_owned())),
     ] {
         let who = authenticator(Some(AuthMechanism::ScramSha256));
-        let mut server = Server::new(Hash::Sha256, "pencil");
-        server.lies.push_back(lie);
+        let mut server = SimulatedServer::new(Hash::Sha256, "pencil");
+        server.overrides.push_back(reply);
         assert_eq!(cause(authenticate(&who, &mut server).await), what);
     }
 }
@@ -343,7 +348,7 @@ async fn malformed_replies_are_refused() {
 #[tokio::test]
 async fn plain_sends_the_password_in_one_message_to_external() {
     let (who, mut server) =
-        (authenticator(Some(AuthMechanism::Plain)), Server::new(Hash::Sha256, "pencil"));
+        (authenticator(Some(AuthMechanism::Plain)), SimulatedServer::new(Hash::Sha256, "pencil"));
     let opening = who.open().unwrap();
     let mut hello = rawdoc! { "hello": 1 };
     opening.append_to(&mut hello);
@@ -352,15 +357,15 @@ async fn plain_sends_the_password_in_one_message_to_external() {
     assert_eq!(server.commands(), ["saslStart"]);
     assert_eq!(server.seen[0].0, "$external");
 
-    server.lies.push_back(reply(Vec::new(), false));
-    assert_eq!(cause(authenticate(&who, &mut server).await), Cause::NeverEnds);
+    server.overrides.push_back(reply(Vec::new(), false));
+    assert_eq!(cause(authenticate(&who, &mut server).await), Cause::NotDone);
 }
 
 #[tokio::test]
 async fn x509_authenticates_with_the_hello_or_after_it() {
     let credential = Credential::builder().mechanism(AuthMechanism::MongoDbX509).build();
     let who = Authenticator::new(&credential).unwrap();
-    let mut server = Server::new(Hash::Sha256, "pencil");
+    let mut server = SimulatedServer::new(Hash::Sha256, "pencil");
     let opening = who.open().unwrap();
     let mut hello = rawdoc! {};
     opening.append_to(&mut hello);
@@ -376,7 +381,7 @@ async fn x509_authenticates_with_the_hello_or_after_it() {
 }
 
 #[test]
-fn mechanisms_we_do_not_speak_are_named_with_those_we_do() {
+fn unsupported_mechanism_error_lists_the_supported_ones() {
     let gssapi =
         Credential::builder().mechanism(AuthMechanism::Gssapi).username("user".to_owned()).build();
     let aws = Credential::builder().mechanism(AuthMechanism::MongoDbAws).build();

@@ -1,10 +1,10 @@
-//! MONGODB-X509: the user is whom the client certificate of the TLS connection names.
+//! MONGODB-X509: the client certificate of the TLS connection names the user.
 
 use bson::{RawDocumentBuf, raw::cstr, rawdoc};
 use steadfast_core::credential::AuthMechanism;
 
-/// The one command of the conversation. The server finds the user name in the certificate; it is
-/// sent only if the application insists.
+/// Returns the only command of the conversation. The server takes the user name from the
+/// certificate unless the credential has one.
 pub(super) fn command(username: Option<&str>) -> RawDocumentBuf {
     let mut command =
         rawdoc! { "authenticate": 1_i32, "mechanism": AuthMechanism::MongoDbX509.as_str() };

@@ -6,7 +6,7 @@
 use bson::{RawDocument, Timestamp};
 
 use super::event::ResumeToken;
-use crate::operation::change_stream::Beginning;
+use crate::operation::change_stream::StartPosition;
 use crate::options::ChangeStreamOptions;
 
 /// Position of a change stream.
@@ -25,7 +25,7 @@ pub(super) struct Position {
 
 /// State of a batch of events.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Batch<'a> {
+pub(super) struct BatchState<'a> {
     /// `true` if no event is left.
     pub(super) is_empty: bool,
     /// `postBatchResumeToken`.
@@ -48,7 +48,7 @@ impl Position {
     }
 
     /// Processes the reply to the first `aggregate`.
-    pub(super) fn opened(&mut self, batch: Batch<'_>, operation_time: Option<Timestamp>) {
+    pub(super) fn opened(&mut self, batch: BatchState<'_>, operation_time: Option<Timestamp>) {
         if self.starts_now && batch.is_empty && batch.token_after.is_none() {
             self.time = operation_time;
         }
@@ -56,17 +56,17 @@ impl Position {
     }
 
     /// Processes any later reply.
-    pub(super) fn batch_received(&mut self, batch: Batch<'_>) {
-        if let Batch { is_empty: true, token_after: Some(token) } = batch {
+    pub(super) fn batch_received(&mut self, batch: BatchState<'_>) {
+        if let BatchState { is_empty: true, token_after: Some(token) } = batch {
             self.token = Some(token.into());
         }
     }
 
     /// Processes the return of an event; `rest` is the remainder of its batch.
-    pub(super) fn event_returned(&mut self, id: ResumeToken, rest: Batch<'_>) {
+    pub(super) fn event_returned(&mut self, id: ResumeToken, rest: BatchState<'_>) {
         self.starts_after = false;
         self.token = Some(match rest {
-            Batch { is_empty: true, token_after: Some(token) } => token.into(),
+            BatchState { is_empty: true, token_after: Some(token) } => token.into(),
             _ => id,
         });
     }
@@ -77,12 +77,12 @@ impl Position {
     }
 
     /// Returns the position at which the stream resumes.
-    pub(super) fn resumption(&self) -> Beginning {
+    pub(super) fn resumption(&self) -> StartPosition {
         match (&self.token, self.time) {
-            (Some(token), _) if self.starts_after => Beginning::StartAfter(token.clone()),
-            (Some(token), _) => Beginning::ResumeAfter(token.clone()),
-            (None, Some(time)) => Beginning::AtOperationTime(time),
-            (None, None) => Beginning::AsAsked,
+            (Some(token), _) if self.starts_after => StartPosition::StartAfter(token.clone()),
+            (Some(token), _) => StartPosition::ResumeAfter(token.clone()),
+            (None, Some(time)) => StartPosition::AtOperationTime(time),
+            (None, None) => StartPosition::FromOptions,
         }
     }
 }
@@ -104,12 +104,12 @@ mod tests {
         ResumeToken::from(&*raw(text))
     }
 
-    fn empty(token_after: Option<&RawDocument>) -> Batch<'_> {
-        Batch { is_empty: true, token_after }
+    fn empty(token_after: Option<&RawDocument>) -> BatchState<'_> {
+        BatchState { is_empty: true, token_after }
     }
 
-    fn full(token_after: Option<&RawDocument>) -> Batch<'_> {
-        Batch { is_empty: false, token_after }
+    fn full(token_after: Option<&RawDocument>) -> BatchState<'_> {
+        BatchState { is_empty: false, token_after }
     }
 
     fn plain() -> Position {
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(position.token(), Some(&token("b")));
         position.batch_received(empty(None));
         assert_eq!(position.token(), Some(&token("b")));
-        assert_eq!(position.resumption(), Beginning::ResumeAfter(token("b")));
+        assert_eq!(position.resumption(), StartPosition::ResumeAfter(token("b")));
     }
 
     #[test]
@@ -155,19 +155,19 @@ mod tests {
 
     #[test]
     fn operation_time_applies_without_a_token() {
-        let resumed_after = |batch: Batch<'_>| {
+        let resumed_after = |batch: BatchState<'_>| {
             let mut position = plain();
             position.opened(batch, Some(TIME));
             position.resumption()
         };
-        assert_eq!(resumed_after(empty(None)), Beginning::AtOperationTime(TIME));
-        assert_eq!(resumed_after(full(None)), Beginning::AsAsked);
-        assert_eq!(resumed_after(empty(Some(&raw("a")))), Beginning::ResumeAfter(token("a")));
-        assert_eq!(resumed_after(full(Some(&raw("a")))), Beginning::AsAsked);
+        assert_eq!(resumed_after(empty(None)), StartPosition::AtOperationTime(TIME));
+        assert_eq!(resumed_after(full(None)), StartPosition::FromOptions);
+        assert_eq!(resumed_after(empty(Some(&raw("a")))), StartPosition::ResumeAfter(token("a")));
+        assert_eq!(resumed_after(full(Some(&raw("a")))), StartPosition::FromOptions);
 
         let mut timeless = plain();
         timeless.opened(empty(None), None);
-        assert_eq!(timeless.resumption(), Beginning::AsAsked);
+        assert_eq!(timeless.resumption(), StartPosition::FromOptions);
     }
 
     #[test]
@@ -175,12 +175,12 @@ mod tests {
         let options = ChangeStreamOptions::builder().start_at_operation_time(TIME).build();
         let mut position = Position::new(&options);
         position.opened(empty(None), Some(LATER));
-        assert_eq!(position.resumption(), Beginning::AtOperationTime(TIME));
+        assert_eq!(position.resumption(), StartPosition::AtOperationTime(TIME));
         // Resumed, without an event.
         position.batch_received(empty(None));
-        assert_eq!(position.resumption(), Beginning::AtOperationTime(TIME));
+        assert_eq!(position.resumption(), StartPosition::AtOperationTime(TIME));
         position.event_returned(token("1"), full(None));
-        assert_eq!(position.resumption(), Beginning::ResumeAfter(token("1")));
+        assert_eq!(position.resumption(), StartPosition::ResumeAfter(token("1")));
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
             let mut position = Position::new(&options);
             position.opened(empty(None), Some(TIME));
             assert_eq!(position.token(), Some(&token("r")));
-            assert!(!matches!(position.resumption(), Beginning::AtOperationTime(_)));
+            assert!(!matches!(position.resumption(), StartPosition::AtOperationTime(_)));
         }
     }
 
@@ -201,13 +201,13 @@ mod tests {
         let options = ChangeStreamOptions::builder().start_after(token("s")).build();
         let mut position = Position::new(&options);
         position.opened(empty(None), Some(TIME));
-        assert_eq!(position.resumption(), Beginning::StartAfter(token("s")));
+        assert_eq!(position.resumption(), StartPosition::StartAfter(token("s")));
         // A newer token without an event does not change that.
         position.batch_received(empty(Some(&raw("t"))));
-        assert_eq!(position.resumption(), Beginning::StartAfter(token("t")));
+        assert_eq!(position.resumption(), StartPosition::StartAfter(token("t")));
         position.event_returned(token("1"), full(None));
-        assert_eq!(position.resumption(), Beginning::ResumeAfter(token("1")));
+        assert_eq!(position.resumption(), StartPosition::ResumeAfter(token("1")));
         position.batch_received(empty(Some(&raw("u"))));
-        assert_eq!(position.resumption(), Beginning::ResumeAfter(token("u")));
+        assert_eq!(position.resumption(), StartPosition::ResumeAfter(token("u")));
     }
 }

@@ -7,8 +7,8 @@ use crate::error::{Error, ErrorKind, RESUMABLE_CHANGE_STREAM_ERROR};
 /// First wire version whose servers label resumable errors: that of MongoDB 4.4.
 const LABELS: i32 = 9;
 
-/// `CursorNotFound`. It has no label, because the server cannot tell that the cursor was that of a
-/// change stream.
+/// `CursorNotFound`. It has no label, because the server does not know the kind of a missing
+/// cursor.
 const CURSOR_NOT_FOUND: i32 = 43;
 
 /// Returns `true` if the error of a `getMore` is resumable: "Resumable Error" in the specification.

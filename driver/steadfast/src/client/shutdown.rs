@@ -78,7 +78,7 @@ async fn end_sessions(client: &Client) {
             Command::new(cstr!("endSessions"), array, &admin, target, CommandKind::Generic);
         if client
             .executor()
-            .carry_out(client.executor().begin_operation(), Box::new(command))
+            .execute(client.executor().begin_operation(), Box::new(command))
             .await
             .is_err()
         {

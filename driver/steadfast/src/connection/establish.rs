@@ -1,4 +1,4 @@
-//! Making connections: opening the stream, saying hello, logging in.
+//! Connection establishment: stream, handshake and authentication.
 
 use std::{sync::Arc, time::Duration};
 
@@ -40,8 +40,8 @@ pub(crate) struct Establisher {
     pub(crate) compressors: Vec<Compressor>,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) socket_timeout: Option<Duration>,
-    /// The client's time limit for calls: also of each command of logging in on a connection that
-    /// nobody waits for.
+    /// Default `timeoutMS` of the client, for each authentication command on connections that the
+    /// pool establishes in the background.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -53,14 +53,14 @@ pub(crate) struct EstablishError {
 }
 
 impl Establisher {
-    /// Runs a task of the client's own.
+    /// Spawns a background task of the client.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         self.runtime.spawn(task).abort_handle()
     }
 
-    /// Makes a connection that operations can use. Who waits for it (`awaited`) has a limit of their
-    /// own, which may be longer than the client's. `handshake_completed` is called once hello was
-    /// answered and before the connection authenticates.
+    /// Establishes a connection for operations. `awaited` is `true` if an operation waits for it:
+    /// its own time-out applies then, not the client's. `handshake_completed` is called after the
+    /// reply to `hello`, before authentication.
     pub(crate) async fn establish(
         &self,
         address: &ServerAddress,
@@ -98,7 +98,7 @@ impl Establisher {
         if let Some(opening) = &opening {
             opening.append_to(&mut hello);
         }
-        let reply = connection.say_hello(&hello, self.speaks_modern_hello()).await?;
+        let reply = connection.run_hello(&hello, self.speaks_modern_hello()).await?;
         self.check_hello(&connection)?;
         connection.compressor = self.common_compressor(&connection.hello);
         *phase = ConnectionPhase::Authenticating;
@@ -110,14 +110,14 @@ impl Establisher {
             let mut exchange = Login { connection: &mut connection, api: self.server_api.as_ref() };
             authenticator.finish(opening, reply, &mut exchange).await?;
         }
-        // Up to here connectTimeoutMS was the limit, as it is for monitors.
+        // The handshake is limited by connectTimeoutMS, also for monitors.
         connection.reply_limit = self.socket_timeout.map(|time| (time, "socketTimeoutMS"));
         connection.max_reply = MAX_REPLY;
         connection.is_new = true;
         Ok(connection)
     }
 
-    /// Opens a stream only; what is said on it is the caller's business.
+    /// Opens a connection without a handshake, for monitors.
     pub(crate) async fn open(&self, address: &ServerAddress) -> Result<Connection> {
         let opening = self.open_stream(address, Arc::default());
         self.within_limit(opening).await.map_err(|error| error.with_server(address))
@@ -149,7 +149,7 @@ impl Establisher {
         self.server_api.is_some() || self.load_balanced
     }
 
-    /// The first message of every connection, monitors' included.
+    /// Returns the `hello` of the handshake, for all connections including monitoring connections.
     pub(crate) fn hello(&self) -> RawDocumentBuf {
         let mut hello = RawDocumentBuf::new();
         if self.speaks_modern_hello() {
@@ -174,7 +174,7 @@ impl Establisher {
         hello
     }
 
-    /// The first of our compressors that the server has, too.
+    /// Returns the first compressor of the client that the server supports.
     fn common_compressor(&self, hello: &HelloReply) -> Option<Compressor> {
         let theirs = |ours: &&Compressor| hello.compression.iter().any(|name| name == ours.name());
         self.compressors.iter().find(theirs).copied()
@@ -184,7 +184,7 @@ impl Establisher {
         let hello = &connection.hello;
         if self.load_balanced && hello.service_id.is_none() {
             return Err(Error::new(ErrorKind::IncompatibleServer {
-                // The words of the specification.
+                // Message given by the specification.
                 message: "Driver attempted to initialize in load balancing mode, but the server \
                           does not support this mode."
                     .to_owned(),
@@ -202,9 +202,9 @@ impl Establisher {
     }
 }
 
-/// Rejects an arbiter where the client has credentials. An arbiter has no users, so no connection to
-/// it can authenticate; and on what is not authenticated no command of the application is sent, or any
-/// server could be sent documents by calling itself an arbiter.
+/// Rejects an arbiter if the client has credentials. An arbiter has no users, so it cannot
+/// authenticate the client; and without authentication the application's data is not sent, because
+/// any server could claim to be an arbiter.
 fn reject_arbiter(hello: &HelloReply) -> Result<()> {
     match hello.server_type() {
         ServerType::RsArbiter => Err(Error::authentication(
@@ -215,8 +215,8 @@ fn reject_arbiter(hello: &HelloReply) -> Result<()> {
 }
 
 impl Connection {
-    /// Says hello, as the first message or as any later one, and remembers what the server said.
-    pub(crate) async fn say_hello(
+    /// Runs `hello`, as the handshake or later, and stores the reply.
+    pub(crate) async fn run_hello(
         &mut self,
         hello: &RawDocumentBuf,
         modern: bool,
@@ -248,7 +248,7 @@ pub(crate) fn read_hello(reply: &Bytes) -> Result<HelloReply> {
     HelloReply::parse(reply).map_err(|error| Error::invalid_response(error.to_string()))
 }
 
-/// The commands of logging in, on a connection that is not in use yet.
+/// Authentication commands on a connection that is not in use yet.
 struct Login<'a> {
     connection: &'a mut Connection,
     api: Option<&'a ServerApi>,

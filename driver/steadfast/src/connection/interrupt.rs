@@ -1,4 +1,4 @@
-//! Making whatever happens on a connection fail now, from outside.
+//! Interruption of connections in use, after a failed heartbeat.
 
 use std::{
     future::poll_fn,
@@ -15,7 +15,7 @@ use crate::{
     event::lock,
 };
 
-/// Trips once, and wakes whoever waits for bytes on the connection it belongs to.
+/// One-time signal that makes all pending and later reads of a connection fail.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupt {
     tripped: AtomicBool,
@@ -23,7 +23,7 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Makes the read under way, and every later one, fail.
+    /// Makes the pending read and every later one fail.
     pub(crate) fn trip(&self) {
         self.tripped.store(true, Ordering::Release);
         if let Some(reader) = lock(&self.reader).take() {
@@ -46,13 +46,13 @@ impl Interrupt {
         })
         .await;
         if waited {
-            // A waker keeps its whole task in memory, for as long as the connection lies idle.
+            // A stored waker would keep its task in memory while the connection is idle.
             drop(lock(&self.reader).take());
         }
         done
     }
 
-    /// Ready with the error once tripped; until then the caller will be woken.
+    /// Returns the error if the interrupt was tripped; otherwise stores the waker.
     fn poll(&self, cx: &Context<'_>) -> Poll<Error> {
         if !self.tripped.load(Ordering::Acquire) {
             let mut reader = lock(&self.reader);
@@ -60,9 +60,9 @@ impl Interrupt {
                 *reader = Some(cx.waker().clone());
             }
         }
-        // Asked again after leaving the waker behind, so that no trip falls between the two.
+        // Checked again after storing the waker, so that no trip in between is missed.
         if self.tripped.load(Ordering::Acquire) {
-            let text = "interrupted: the server was found not to answer";
+            let text = "interrupted: a heartbeat of the server timed out";
             return Poll::Ready(Error::network(NetworkFailure::ClosedByUs, text));
         }
         Poll::Pending
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_waited_is_not_kept_in_memory_when_it_is_done() {
+    fn finished_task_is_not_kept_in_memory() {
         struct Task;
         impl Wake for Task {
             fn wake(self: Arc<Self>) {}

@@ -22,11 +22,11 @@ use crate::{
     options::DriverInfo,
 };
 
-/// The largest document that a server takes.
+/// Maximum size of the document.
 const MAX_BYTES: usize = 512;
-/// The longest name of an application that a server takes.
+/// Maximum length of `appName`.
 const MAX_APP_NAME_BYTES: usize = 128;
-/// Stands between the driver's name and those of the libraries on top of it.
+/// Separates the names of the driver and of wrapping libraries.
 const DELIMITER: char = '|';
 
 const NAME: &str = "steadfast";
@@ -43,7 +43,7 @@ pub(crate) fn runs_as_a_function() -> bool {
 #[derive(Debug)]
 pub(crate) struct Metadata {
     facts: Facts,
-    told: RwLock<Told>,
+    current: RwLock<CurrentMetadata>,
 }
 
 /// Metadata that does not change during the life of the client.
@@ -55,13 +55,14 @@ struct Facts {
 }
 
 #[derive(Debug)]
-struct Told {
+struct CurrentMetadata {
     wrappers: Vec<Wrapper>,
     document: RawDocumentBuf,
 }
 
 impl Metadata {
-    /// Of this process. An error if the application's name, or the library's, cannot be told.
+    /// Creates the metadata of this process. Returns an error if `app_name` or `wrapper` is
+    /// invalid.
     pub(crate) fn new(app_name: Option<&str>, wrapper: Option<&DriverInfo>) -> Result<Self> {
         Self::of(app_name, wrapper, Os::of_this_machine().clone(), Environment::of_this_process())
     }
@@ -83,30 +84,30 @@ impl Metadata {
         let facts = Facts { app_name, os, environment };
         let wrappers = Vec::from_iter(wrapper.map(Wrapper::parse).transpose()?);
         let document = facts.document(&wrappers)?;
-        Ok(Self { facts, told: RwLock::new(Told { wrappers, document }) })
+        Ok(Self { facts, current: RwLock::new(CurrentMetadata { wrappers, document }) })
     }
 
-    /// Adds a library on top of those that are there, unless it is there already.
+    /// Appends a wrapping library, unless it is there already.
     pub(crate) fn append(&self, info: &DriverInfo) -> Result<()> {
         let wrapper = Wrapper::parse(info)?;
-        let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
-        if told.wrappers.contains(&wrapper) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current.wrappers.contains(&wrapper) {
             return Ok(());
         }
-        let mut wrappers = told.wrappers.clone();
+        let mut wrappers = current.wrappers.clone();
         wrappers.push(wrapper);
         let document = self.facts.document(&wrappers)?;
-        *told = Told { wrappers, document };
+        *current = CurrentMetadata { wrappers, document };
         Ok(())
     }
 
-    /// The document to say hello with.
+    /// Returns the document for `hello` (`client`).
     pub(crate) fn document(&self) -> RawDocumentBuf {
-        self.told.read().unwrap_or_else(PoisonError::into_inner).document.clone()
+        self.current.read().unwrap_or_else(PoisonError::into_inner).document.clone()
     }
 }
 
-/// A library on top of the driver; what is not set is empty, so that equal is what is told equally.
+/// Wrapping library. Unset fields are empty strings, so that equal metadata is sent once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wrapper {
     name: String,
@@ -142,7 +143,7 @@ enum Detail {
 }
 
 impl Facts {
-    /// The document, cut down in the specification's order until it fits.
+    /// Builds the document, reduced in the order of the specification until it fits.
     fn document(&self, wrappers: &[Wrapper]) -> Result<RawDocumentBuf> {
         let platform = joined(PLATFORM, wrappers.iter().map(|wrapper| &wrapper.platform));
         let mut document = RawDocumentBuf::new();
@@ -198,7 +199,7 @@ fn joined<'a>(ours: &str, theirs: impl Iterator<Item = &'a String>) -> String {
     text
 }
 
-/// As much of the text as fits, in whole characters.
+/// Returns the longest prefix of whole characters that fits.
 fn truncated(text: &str, max_bytes: usize) -> &str {
     let end = (0..=max_bytes.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]

@@ -1,4 +1,4 @@
-//! A request as it goes out: the command, and what is added to it for each attempt.
+//! Requests: a command with the fields that are added for each attempt.
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, raw::CString};
 use steadfast_core::{read_preference::ReadPreference, server_api::ServerApi};
@@ -11,25 +11,26 @@ use crate::{
     sequence::{DocumentSequenceRef, Documents},
 };
 
-/// Documents of more bytes are not copied into the message, but follow it.
-const MOST_COPIED: usize = 8 * 1024;
+/// Maximum size of a document sequence that is copied into the message; a larger one is sent from
+/// its own buffer.
+const MAX_COPIED: usize = 8 * 1024;
 
-/// A request about to be written. What it borrows outlives all its attempts.
+/// Request to be written. It borrows from the command, which outlives all attempts.
 #[derive(Debug)]
 pub(crate) struct Outgoing<'a> {
-    /// The command's name.
+    /// Name of the command.
     pub(crate) name: &'a str,
-    /// The database it runs on.
+    /// Database that the command runs on (`$db`).
     pub(crate) database: &'a str,
-    /// Its fields.
+    /// Fields of the command.
     pub(crate) body: &'a RawDocument,
     /// Document sequence next to the body.
     pub(crate) sequence: Option<DocumentSequenceRef<'a>>,
     /// Value of `$readPreference`.
     pub(crate) read_preference: Option<&'a ReadPreference>,
-    /// The session it runs in.
+    /// Logical session id (`lsid`).
     pub(crate) lsid: Option<&'a RawDocument>,
-    /// The number that, with the session, names the write.
+    /// Transaction number of the session (`txnNumber`).
     pub(crate) txn_number: Option<i64>,
     /// Value of `maxTimeMS`.
     pub(crate) max_time: Option<i64>,
@@ -37,18 +38,18 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) in_transaction: bool,
     /// `true` for the first command of the transaction (`startTransaction`).
     pub(crate) starts_transaction: bool,
-    /// The deployment's own time, to be passed on.
+    /// Gossiped cluster time (`$clusterTime`).
     pub(crate) cluster_time: Option<&'a RawDocument>,
-    /// The version of the interface to hold the server to.
+    /// Declared API version (`apiVersion`).
     pub(crate) server_api: Option<&'a ServerApi>,
-    /// False if the server is not to reply.
+    /// `false` if no reply is expected (`moreToCome`).
     pub(crate) acknowledged: bool,
     /// Allows the server to stream replies (`exhaustAllowed`).
     pub(crate) exhaust_allowed: bool,
 }
 
 impl<'a> Outgoing<'a> {
-    /// A plain command to be answered once.
+    /// Creates a request with only the command's own fields and one reply.
     pub(crate) fn new(name: &'a str, database: &'a str, body: &'a RawDocument) -> Self {
         Self {
             name,
@@ -68,7 +69,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Appends the message to `out`, but for documents that are better sent from where they are.
+    /// Appends the message to `out`, without a large document sequence, which follows it.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
@@ -88,7 +89,7 @@ impl<'a> Outgoing<'a> {
             compress(&plain, compressor, out).map_err(cannot_be_sent)?;
             return Ok(written);
         }
-        self.write_plain(out, request_id, flags, MOST_COPIED)
+        self.write_plain(out, request_id, flags, MAX_COPIED)
     }
 
     fn write_plain(
@@ -96,7 +97,7 @@ impl<'a> Outgoing<'a> {
         out: &mut Vec<u8>,
         request_id: i32,
         flags: MsgFlags,
-        most_copied: usize,
+        max_copied: usize,
     ) -> Result<Written> {
         let mut message = MessageWriter::request(out, request_id, flags);
         let mut body = message.body();
@@ -118,7 +119,7 @@ impl<'a> Outgoing<'a> {
         };
         let mut writer = writer.map_err(cannot_be_sent)?;
         let bytes = sequence.documents.bytes();
-        let to_follow = if bytes > most_copied { bytes } else { 0 };
+        let to_follow = if bytes > max_copied { bytes } else { 0 };
         match &sequence.documents {
             _ if to_follow > 0 => {}
             Documents::Whole(documents) => {
@@ -148,8 +149,7 @@ impl<'a> Outgoing<'a> {
         document
     }
 
-    /// Appends the fields that are not the command's own: to the message, and to the document that
-    /// events show.
+    /// Appends the fields of the attempt, to the message or to the document for events.
     fn append_extras<S: FieldSink>(&self, body: &mut S) -> std::result::Result<(), S::Error> {
         body.str("$db", self.database)?;
         if let Some(lsid) = self.lsid {
@@ -201,7 +201,7 @@ pub(crate) fn append_api(hello: &mut RawDocumentBuf, api: &ServerApi) {
     append_api_fields(hello, api).expect("names of API fields contain no NUL");
 }
 
-/// The fields of a command: of the message that is sent, or of the document that events show.
+/// Destination for fields of a command: the message, or the document for events.
 trait FieldSink {
     type Error: std::fmt::Debug;
 
@@ -279,7 +279,7 @@ impl FieldSink for RawDocumentBuf {
     }
 }
 
-/// Documents of a document sequence, as the array that they are.
+/// Returns the documents of a document sequence as an array.
 fn array(documents: &Documents<'_>) -> Vec<Bson> {
     let mut array = Vec::new();
     let shown = documents.for_each(|document| {
@@ -311,13 +311,13 @@ mod tests {
     use super::*;
     use crate::sequence::NsInfoSequence;
 
-    /// Documents are one by one in the buffer of a sequence.
+    /// Encodes documents like the buffer of a document sequence.
     fn encoded(documents: &[Document]) -> Vec<u8> {
         documents.iter().flat_map(|it| it.to_vec().unwrap()).collect()
     }
 
     #[test]
-    fn events_show_what_is_sent_whichever_fields_are_added() {
+    fn events_contain_the_command_as_sent_for_any_fields() {
         let (body, lsid) = (rawdoc! { "insert": "people", "ordered": true }, rawdoc! { "id": 1 });
         let time = rawdoc! { "clusterTime": 7 };
         let preference = ReadPreference::nearest(None);
@@ -351,8 +351,8 @@ mod tests {
             let sent = Request::decode(bytes.into(), 1).unwrap();
             assert!(!sent.has_duplicate_fields);
             assert_eq!(outgoing.to_document(), sent.body, "{bits:b}");
-            // DocumentSequenceRef the command's two and `$db`: the strictness is of the API, the names of the
-            // collections are of the documents.
+            // Always: `insert`, `ordered` and `$db`. The API adds `apiDeprecationErrors` and, with
+            // bit 9, `apiStrict`; a sequence adds `nsInfo` with bit 9.
             let strict = usize::from(has(7)) * (1 + usize::from(has(9)));
             let names = usize::from(has(8) && has(9));
             let fields = 3 + (bits & 0x1ff).count_ones() as usize + strict + names;

@@ -1,4 +1,4 @@
-//! Sending a request: what is in the send buffer, and the documents that follow it from where they are.
+//! Sending of a request: the send buffer, then a large document sequence from its own buffer.
 
 use bytes::Buf;
 use tokio::io::AsyncWriteExt;
@@ -12,7 +12,7 @@ use crate::{
 /// Number of bytes of scattered documents to write at a time.
 const PIECE_BYTES: usize = 128 * 1024;
 
-/// Sends `outbox`, which serves for the pieces of scattered documents afterwards.
+/// Sends `outbox` and the documents. Scattered documents are copied into `outbox` piece by piece.
 pub(super) async fn send(
     stream: &mut Stream,
     outbox: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! The bytes under a connection: TCP, a Unix domain socket, or TLS over TCP.
+//! Byte stream of a connection: TCP, Unix domain socket, or TLS over TCP.
 
 use std::{
     io,
@@ -30,7 +30,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Opens a stream; the caller bounds how long that may take.
+    /// Opens a stream, without a time-out.
     pub(crate) async fn open(address: &ServerAddress, tls: Option<&TlsConnector>) -> Result<Self> {
         match address {
             ServerAddress::Tcp { host, .. } => {
@@ -54,9 +54,9 @@ impl Stream {
         }
     }
 
-    /// Returns `true` if the server closed the idle connection or sent unexpected bytes. It asks
-    /// the runtime for readiness, so it costs no system call on a quiet stream. With TLS it returns
-    /// `false`: the protocol itself may have sent bytes.
+    /// Returns `true` if the server closed the idle connection or sent unexpected bytes. Checks the
+    /// readiness in the runtime, without a system call while nothing arrives. With TLS it returns
+    /// `false`, because TLS itself may have sent bytes.
     pub(crate) fn is_disturbed(&self) -> bool {
         let mut byte = [0];
         let read = match self {
@@ -70,7 +70,7 @@ impl Stream {
     }
 }
 
-/// Tries each address of the host in turn, and reports the last failure.
+/// Tries each address of the host in turn. Returns the error of the last.
 async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream> {
     let not_found = |error: io::Error| {
         let text = format!("cannot resolve the host \"{host}\": {error}");
@@ -101,7 +101,7 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
-/// Calls the same method on whichever stream it is.
+/// Calls the same method on the stream of any variant.
 macro_rules! on_each {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self.get_mut() {

@@ -18,7 +18,7 @@ const ARRAY: u8 = 0x04;
 
 /// Documents of a batch: the current one and those that follow.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct CursorBatch {
     /// Elements of the BSON array, without its terminating byte.
     elements: Bytes,
     /// Range of the current document. Empty if there is none.
@@ -33,7 +33,7 @@ pub(super) struct CursorReply {
     /// Cursor id. Zero if the server has closed the cursor.
     pub(super) id: i64,
     pub(super) namespace: Namespace,
-    pub(super) batch: Batch,
+    pub(super) batch: CursorBatch,
     /// `postBatchResumeToken` of a change stream.
     pub(super) token_after: Option<Bytes>,
 }
@@ -80,7 +80,7 @@ impl CursorReply {
         Ok(Self {
             id,
             namespace: namespace.ok_or_else(|| unexpected("cursor has no ns"))?,
-            batch: Batch::new(reply.slice_ref(batch.as_bytes())),
+            batch: CursorBatch::new(reply.slice_ref(batch.as_bytes())),
             token_after,
         })
     }
@@ -91,7 +91,7 @@ pub(super) fn is_last(reply: &Bytes) -> bool {
     CursorReply::read(reply).is_ok_and(|reply| reply.id == 0)
 }
 
-impl Batch {
+impl CursorBatch {
     /// Returns the documents of a reply with which the cursor ends. `None` if the cursor stays
     /// open, or if the reply is malformed; [`CursorReply::read`] returns that error.
     pub(super) fn complete(reply: &Bytes) -> Option<Self> {
@@ -162,7 +162,7 @@ impl Batch {
     }
 
     /// Clears the current document.
-    pub(super) fn leave_current(&mut self) {
+    pub(super) fn clear_current(&mut self) {
         self.current = 0..0;
     }
 }
@@ -194,14 +194,14 @@ mod tests {
     fn only_replies_of_exhausted_cursors_are_complete() {
         let of = |id: i64| {
             let cursor = doc! { "firstBatch": [{ "x": 1 }], "id": id, "ns": "db.a" };
-            Batch::complete(&bytes(&doc! { "cursor": cursor, "ok": 1 }))
+            CursorBatch::complete(&bytes(&doc! { "cursor": cursor, "ok": 1 }))
         };
         let mut found = of(0).unwrap();
         assert!(found.advance().unwrap());
         assert_eq!(*found.into_current().unwrap(), *rawdoc! { "x": 1 }.as_bytes());
         assert!(of(7).is_none());
-        assert!(Batch::complete(&bytes(&doc! { "cursor": 1, "ok": 1 })).is_none());
-        assert!(Batch::complete(&bytes(&doc! { "ok": 1 })).is_none());
+        assert!(CursorBatch::complete(&bytes(&doc! { "cursor": 1, "ok": 1 })).is_none());
+        assert!(CursorBatch::complete(&bytes(&doc! { "ok": 1 })).is_none());
     }
 
     #[test]
@@ -258,18 +258,19 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_lies_about_its_length_is_invalid() {
+    fn document_with_wrong_length_is_invalid() {
         // pitfall 42
         let document = rawdoc! { "x": 1 };
         for length in [-1, 0, 4, 1000, i32::MAX] {
             let mut elements = vec![3, b'0', 0];
             elements.extend_from_slice(document.as_bytes());
             elements[3..7].copy_from_slice(&length.to_le_bytes());
-            let mut batch = Batch { elements: Bytes::from(elements), ..Batch::default() };
+            let mut batch =
+                CursorBatch { elements: Bytes::from(elements), ..CursorBatch::default() };
             assert!(batch.advance().is_err() && batch.current().is_none(), "{length}");
         }
         for cut in [vec![3], vec![3, b'0'], vec![3, b'0', 0], vec![3, b'0', 0, 5, 0]] {
-            let mut batch = Batch { elements: Bytes::from(cut), ..Batch::default() };
+            let mut batch = CursorBatch { elements: Bytes::from(cut), ..CursorBatch::default() };
             assert!(batch.advance().is_err());
         }
     }

@@ -3,7 +3,7 @@
 use bson::RawDocument;
 use bytes::Bytes;
 
-use super::batch::{Batch, CursorReply};
+use super::batch::{CursorBatch, CursorReply};
 use crate::{
     Namespace,
     command::{Command, Target},
@@ -21,7 +21,7 @@ pub(super) struct Progress {
     /// Cursor id. Zero once the server has closed the cursor.
     id: i64,
     namespace: Namespace,
-    batch: Batch,
+    batch: CursorBatch,
     /// `postBatchResumeToken` of a change stream.
     token_after: Option<Bytes>,
     /// Number of documents left within the limit.
@@ -70,8 +70,8 @@ impl Progress {
     }
 
     /// Clears the current document.
-    pub(super) fn leave_current(&mut self) {
-        self.batch.leave_current();
+    pub(super) fn clear_current(&mut self) {
+        self.batch.clear_current();
     }
 
     /// Returns `true` if each iteration has the full time-out (`timeoutMode: "iteration"`).
@@ -90,7 +90,7 @@ impl Progress {
     }
 
     /// Returns `true` if the cursor is open and its limit is not reached.
-    pub(super) fn wants_more(&self) -> bool {
+    pub(super) fn needs_get_more(&self) -> bool {
         self.is_open() && self.remaining != Some(0)
     }
 
@@ -110,7 +110,7 @@ impl Progress {
         (self.id, self.namespace, self.batch) = (id, namespace, batch);
         self.token_after = token_after;
         let size = self.batch.size();
-        let worth_it = self.more.ahead && self.wants_more() && size >= READ_AHEAD_MIN_BYTES;
+        let worth_it = self.more.ahead && self.needs_get_more() && size >= READ_AHEAD_MIN_BYTES;
         self.ahead_after = worth_it.then_some(size / 16);
         Ok(())
     }
@@ -150,7 +150,7 @@ mod tests {
         let mut progress =
             Progress::new(&reply("firstBatch", 0, 3), GetMoreOptions::default()).unwrap();
         assert_eq!(drain(&mut progress), 3);
-        assert!(!progress.wants_more() && progress.close().is_none());
+        assert!(!progress.needs_get_more() && progress.close().is_none());
     }
 
     #[test]
@@ -158,14 +158,14 @@ mod tests {
         let mut progress =
             Progress::new(&reply("firstBatch", 9, 2), GetMoreOptions::default()).unwrap();
         assert_eq!(drain(&mut progress), 2);
-        assert!(progress.wants_more());
+        assert!(progress.needs_get_more());
         assert_eq!(asked(&progress), doc! { "getMore": 9_i64, "collection": "coll" });
         // An empty batch does not end the cursor.
         progress.accept(&reply("nextBatch", 9, 0)).unwrap();
-        assert!(progress.wants_more() && !progress.has_documents());
+        assert!(progress.needs_get_more() && !progress.has_documents());
         progress.accept(&reply("nextBatch", 0, 1)).unwrap();
         assert_eq!(drain(&mut progress), 1);
-        assert!(!progress.wants_more());
+        assert!(!progress.needs_get_more());
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         // Servers of MongoDB 5.0 or later leave the cursor open here.
         progress.accept(&reply("nextBatch", 9, 1)).unwrap();
         assert_eq!(drain(&mut progress), 1);
-        assert!(!progress.wants_more());
+        assert!(!progress.needs_get_more());
         let kill = progress.close().expect("the server still has it")(Target::Write);
         assert_eq!(body(&kill), doc! { "killCursors": "coll", "cursors": [9_i64] });
         assert!(progress.close().is_none(), "it is killed once");

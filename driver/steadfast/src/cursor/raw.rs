@@ -114,7 +114,7 @@ impl RawCursor {
 
     /// Returns `true` if another document may follow.
     pub(crate) fn has_next(&self) -> bool {
-        self.failure.is_none() && (self.progress.has_documents() || self.progress.wants_more())
+        self.failure.is_none() && (self.progress.has_documents() || self.progress.needs_get_more())
     }
 
     /// Returns `true` if the cursor ended with an error.
@@ -190,7 +190,7 @@ impl RawCursor {
         if self.take_next()? {
             return Poll::Ready(Ok(Advance::Document));
         }
-        if !self.progress.wants_more() {
+        if !self.progress.needs_get_more() {
             self.close();
             return Poll::Ready(Ok(Advance::End));
         }
@@ -209,7 +209,7 @@ impl RawCursor {
         self.is_ahead = false;
         let mut answer = match self.answer.take() {
             Some(answer) => answer,
-            None => self.ask_for_more()?,
+            None => self.send_get_more()?,
         };
         let answered = poll_pending(&mut answer, cx);
         if answered.is_pending() {
@@ -223,13 +223,13 @@ impl RawCursor {
     fn read_ahead(&mut self) -> bool {
         let is_free = self.deadline.is_none() && !self.pin.connection.is_pinned();
         if is_free && self.answer.is_none() {
-            self.answer = self.ask_for_more().ok();
+            self.answer = self.send_get_more().ok();
             self.is_ahead = self.answer.is_some();
         }
         self.answer.is_some()
     }
 
-    fn ask_for_more(&mut self) -> Result<PendingReply> {
+    fn send_get_more(&mut self) -> Result<PendingReply> {
         if self.pin.connection.is_broken() {
             return Err(lost_connection());
         }
@@ -281,7 +281,7 @@ impl RawCursor {
         } else {
             self.close();
         }
-        self.progress.leave_current();
+        self.progress.clear_current();
         self.failure = Some(error);
     }
 

@@ -1,4 +1,4 @@
-//! Time limits, with the clock in hand.
+//! Deadlines, with the clock paused.
 
 use super::*;
 
@@ -26,7 +26,7 @@ async fn a_deadline_passes_when_its_time_is_over_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn zero_and_more_than_can_be_counted_have_no_end() {
+async fn zero_and_overflowing_timeouts_have_no_deadline() {
     for timeout in [Duration::ZERO, Duration::MAX] {
         let deadline = Deadline::begin(timeout);
         tokio::time::advance(Duration::from_secs(1_000_000)).await;
@@ -36,24 +36,24 @@ async fn zero_and_more_than_can_be_counted_have_no_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_is_given_what_is_left_less_the_way_there_and_back() {
+async fn max_time_is_the_remaining_time_minus_the_round_trip() {
     let deadline = Some(Deadline::begin(50 * MS));
     tokio::time::advance(10 * MS).await;
     let millis = |max_time: MaxTime, round_trip| max_time.millis(deadline, round_trip);
     assert_eq!(millis(MaxTime::Remaining, None), Ok(Some(40)));
     assert_eq!(millis(MaxTime::Remaining, Some(15 * MS)), Ok(Some(25)));
     assert_eq!(millis(MaxTime::Remaining, Some(Duration::from_micros(15_500))), Ok(Some(24)));
-    assert_eq!(millis(MaxTime::Unsaid, Some(15 * MS)), Ok(None));
+    assert_eq!(millis(MaxTime::Omit, Some(15 * MS)), Ok(None));
     assert_eq!(millis(MaxTime::AtMost(20 * MS), Some(15 * MS)), Ok(Some(20)));
     assert_eq!(millis(MaxTime::AtMost(30 * MS), Some(15 * MS)), Ok(Some(25)));
-    for max_time in [MaxTime::Remaining, MaxTime::Unsaid, MaxTime::AtMost(MS)] {
+    for max_time in [MaxTime::Remaining, MaxTime::Omit, MaxTime::AtMost(MS)] {
         assert_eq!(millis(max_time, Some(40 * MS)), Err(NoTimeLeft), "{max_time:?}");
         assert_eq!(millis(max_time, Some(41 * MS)), Err(NoTimeLeft), "{max_time:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_end_the_server_is_given_no_limit() {
+async fn without_a_deadline_max_time_is_not_sent() {
     for deadline in [None, Some(Deadline::begin(Duration::ZERO))] {
         assert_eq!(MaxTime::Remaining.millis(deadline, Some(MS)), Ok(None));
         assert_eq!(MaxTime::AtMost(5 * MS).millis(deadline, Some(9 * MS)), Ok(Some(5)));
@@ -61,7 +61,7 @@ async fn without_an_end_the_server_is_given_no_limit() {
 }
 
 #[test]
-fn a_timeout_says_where_the_time_went() {
+fn timeout_error_contains_the_time_of_each_phase() {
     let spent = TimeSpent { selecting: 2 * MS, waiting: 240 * MS, ..TimeSpent::default() };
     let timeout = Timeout { timeout: 250 * MS, spent };
     assert_eq!(
@@ -71,7 +71,7 @@ fn a_timeout_says_where_the_time_went() {
 }
 
 #[test]
-fn an_error_in_place_of_another_says_the_same_of_the_write() {
+fn wrapped_error_keeps_the_outcome() {
     let unreadable = Error::invalid_response("no such reply").with_server(&"db".parse().unwrap());
     let outcome = unreadable.outcome();
     assert!(!outcome.is_certainly_not_applied());

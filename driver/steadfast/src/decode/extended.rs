@@ -1,5 +1,6 @@
-//! The types of BSON that serde has no counterpart for, as maps in the form of extended JSON: that is how bson's own
-//! types (`ObjectId`, `DateTime`, `Bson`, …) expect them, and what a map in the application's type gets.
+//! BSON types without a counterpart in serde, as maps in the form of extended JSON: bson's own
+//! types (`ObjectId`, `DateTime`, `Bson`, …) expect that form, and maps of the application receive
+//! it.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bson::spec::BinarySubtype;
@@ -10,38 +11,38 @@ use serde::{
 };
 
 use super::{
+    elements::Elements,
     fault::Fault,
-    members::Members,
-    value::{Mode, RAW_ARRAY, RAW_DOCUMENT, Value, text},
+    value::{Mode, RAW_ARRAY, RAW_DOCUMENT, RawValue, text},
 };
 
-/// Form in which serde gets a value.
+/// Form in which serde receives a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As extended JSON has it: with numbers and bytes as text.
+    /// Extended JSON, with numbers and bytes as text.
     Any,
-    /// The same, for one who takes binary values of the UUID's subtype only.
+    /// Like `Any`, but binary values must have the UUID subtype.
     Uuid,
-    /// For bson's raw types: with numbers and bytes as they are.
+    /// Form of bson's raw types, with plain numbers and bytes.
     Raw,
 }
 
-/// A map of one or two entries, made as they are asked for.
+/// Map of one or two entries, created on request.
 pub(super) struct Entries<'de> {
-    first: Option<(&'static str, Piece<'de>)>,
-    second: Option<(&'static str, Piece<'de>)>,
-    /// The value of the key that was given out last.
-    value: Option<Piece<'de>>,
+    first: Option<(&'static str, EntryValue<'de>)>,
+    second: Option<(&'static str, EntryValue<'de>)>,
+    /// Value of the last returned key.
+    value: Option<EntryValue<'de>>,
 }
 
-/// A value within such a map.
-pub(super) enum Piece<'de> {
+/// Value in such a map.
+pub(super) enum EntryValue<'de> {
     Text(Text<'de>),
-    /// Something that is not text, written as text.
+    /// Value that was converted to text.
     Encoded(String),
     /// Bytes to be copied.
     Bytes(&'de [u8]),
-    /// Bytes that may be borrowed.
+    /// Bytes that can be borrowed.
     Borrowed(&'de [u8]),
     Boolean(bool),
     U8(u8),
@@ -78,15 +79,15 @@ pub(super) enum Piece<'de> {
     },
 }
 
-/// Text as it came, or with what is no text in it replaced.
+/// Valid UTF-8, or text with replaced invalid sequences.
 pub(super) enum Text<'de> {
     Valid(&'de str),
     Replaced(String),
 }
 
-/// The bytes of a binary value, if it is of the generic subtype: serde knows bytes.
+/// Returns the bytes of a binary value of the generic subtype, for which serde has a type.
 pub(super) fn generic_binary<'de>(
-    value: &Value<'de>,
+    value: &RawValue<'de>,
     form: Form,
 ) -> Result<Option<&'de [u8]>, Fault> {
     if value.element_type != BINARY {
@@ -105,77 +106,81 @@ pub(super) fn generic_binary<'de>(
 const BINARY: u8 = 0x05;
 
 impl<'de> Entries<'de> {
-    /// The map for a value of a type that serde does not know, or for a whole document or array in its raw form.
-    pub(super) fn of(value: &Value<'de>, form: Form) -> Result<Self, Fault> {
+    /// Creates the map for a type without a counterpart in serde, or for a document or array in raw
+    /// form.
+    pub(super) fn of(value: &RawValue<'de>, form: Form) -> Result<Self, Fault> {
         let string = || value.string_bytes().and_then(|bytes| Text::new(bytes, value.mode));
         Ok(match value.element_type {
-            0x03 => Self::one(RAW_DOCUMENT, Piece::Borrowed(value.bytes)),
-            0x04 => Self::one(RAW_ARRAY, Piece::Borrowed(value.bytes)),
+            0x03 => Self::one(RAW_DOCUMENT, EntryValue::Borrowed(value.bytes)),
+            0x04 => Self::one(RAW_ARRAY, EntryValue::Borrowed(value.bytes)),
             BINARY => {
                 let (subtype, bytes) = binary(value)?;
-                Self::one("$binary", Piece::Binary { subtype, bytes, form })
+                Self::one("$binary", EntryValue::Binary { subtype, bytes, form })
             }
-            0x06 => Self::one("$undefined", Piece::Boolean(true)),
+            0x06 => Self::one("$undefined", EntryValue::Boolean(true)),
             0x07 => Self::object_id(value.bytes, form),
             0x09 => Self::one("$date", date(i64::from_le_bytes(value.array()?), form)),
             0x0b => Self::one("$regularExpression", regex(value)?),
             0x0c => Self::one("$dbPointer", db_pointer(value, form)?),
-            0x0d => Self::one("$code", Piece::Text(string()?)),
-            0x0e => Self::one("$symbol", Piece::Text(string()?)),
+            0x0d => Self::one("$code", EntryValue::Text(string()?)),
+            0x0e => Self::one("$symbol", EntryValue::Text(string()?)),
             0x0f => Self::code_with_scope(value, form)?,
             0x11 => Self::one("$timestamp", timestamp(u64::from_le_bytes(value.array()?))),
-            0x13 => Self::one("$numberDecimalBytes", Piece::Bytes(value.bytes)),
-            0x7f => Self::one("$maxKey", Piece::I32(1)),
-            0xff => Self::one("$minKey", Piece::I32(1)),
+            0x13 => Self::one("$numberDecimalBytes", EntryValue::Bytes(value.bytes)),
+            0x7f => Self::one("$maxKey", EntryValue::I32(1)),
+            0xff => Self::one("$minKey", EntryValue::I32(1)),
             _ => return Err(Fault::malformed()),
         })
     }
 
-    fn one(key: &'static str, piece: Piece<'de>) -> Self {
+    fn one(key: &'static str, piece: EntryValue<'de>) -> Self {
         Self { first: Some((key, piece)), second: None, value: None }
     }
 
-    fn two(first: (&'static str, Piece<'de>), second: (&'static str, Piece<'de>)) -> Self {
+    fn two(
+        first: (&'static str, EntryValue<'de>),
+        second: (&'static str, EntryValue<'de>),
+    ) -> Self {
         Self { first: Some(first), second: Some(second), value: None }
     }
 
     fn object_id(id: &'de [u8], form: Form) -> Self {
         let id = match form {
-            Form::Raw => Piece::Bytes(id),
-            Form::Any | Form::Uuid => Piece::Encoded(hex(id)),
+            Form::Raw => EntryValue::Bytes(id),
+            Form::Any | Form::Uuid => EntryValue::Encoded(hex(id)),
         };
         Self::one("$oid", id)
     }
 
-    /// A length, a string with its own length, and a document.
-    fn code_with_scope(value: &Value<'de>, form: Form) -> Result<Self, Fault> {
+    /// Reads a length, a string with its own length, and a document.
+    fn code_with_scope(value: &RawValue<'de>, form: Form) -> Result<Self, Fault> {
         let (_, rest) = value.bytes.split_at_checked(4).ok_or_else(Fault::malformed)?;
         let (code, document) = split_string(rest)?;
         let code = Text::new(code, value.mode)?;
-        let scope = Piece::Scope { document, mode: value.mode, form };
-        Ok(Self::two(("$code", Piece::Text(code)), ("$scope", scope)))
+        let scope = EntryValue::Scope { document, mode: value.mode, form };
+        Ok(Self::two(("$code", EntryValue::Text(code)), ("$scope", scope)))
     }
 }
 
-fn date<'de>(milliseconds: i64, form: Form) -> Piece<'de> {
+fn date<'de>(milliseconds: i64, form: Form) -> EntryValue<'de> {
     match form {
-        Form::Raw => Piece::I64(milliseconds),
-        Form::Any | Form::Uuid => Piece::Milliseconds(milliseconds),
+        Form::Raw => EntryValue::I64(milliseconds),
+        Form::Any | Form::Uuid => EntryValue::Milliseconds(milliseconds),
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "its two halves")]
-fn timestamp<'de>(both: u64) -> Piece<'de> {
-    Piece::Timestamp { time: (both >> 32) as u32, increment: both as u32 }
+fn timestamp<'de>(both: u64) -> EntryValue<'de> {
+    EntryValue::Timestamp { time: (both >> 32) as u32, increment: both as u32 }
 }
 
-/// The subtype and the bytes.
-fn binary<'de>(value: &Value<'de>) -> Result<(u8, &'de [u8]), Fault> {
+/// Returns the subtype and the bytes.
+fn binary<'de>(value: &RawValue<'de>) -> Result<(u8, &'de [u8]), Fault> {
     let [_, _, _, _, subtype, bytes @ ..] = value.bytes else { return Err(Fault::malformed()) };
     if *subtype != u8::from(BinarySubtype::BinaryOld) {
         return Ok((*subtype, bytes));
     }
-    // The bytes of the old subtype begin with their length once more.
+    // The bytes of the old binary subtype begin with another length.
     let (length, inner) = bytes.split_first_chunk().ok_or_else(Fault::malformed)?;
     match usize::try_from(i32::from_le_bytes(*length)) == Ok(inner.len()) {
         true => Ok((*subtype, inner)),
@@ -183,23 +188,23 @@ fn binary<'de>(value: &Value<'de>) -> Result<(u8, &'de [u8]), Fault> {
     }
 }
 
-/// Two strings, each ended by a NUL.
-fn regex<'de>(value: &Value<'de>) -> Result<Piece<'de>, Fault> {
+/// Reads two strings that each end with NUL.
+fn regex<'de>(value: &RawValue<'de>) -> Result<EntryValue<'de>, Fault> {
     let mut parts = value.bytes.split(|byte| *byte == 0);
     let (Some(pattern), Some(options)) = (parts.next(), parts.next()) else {
         return Err(Fault::malformed());
     };
     let (pattern, options) = (Text::new(pattern, value.mode)?, Text::new(options, value.mode)?);
-    Ok(Piece::Regex { pattern, options })
+    Ok(EntryValue::Regex { pattern, options })
 }
 
-/// A string and an object id.
-fn db_pointer<'de>(value: &Value<'de>, form: Form) -> Result<Piece<'de>, Fault> {
+/// Reads a string and an object id.
+fn db_pointer<'de>(value: &RawValue<'de>, form: Form) -> Result<EntryValue<'de>, Fault> {
     let (namespace, id) = split_string(value.bytes)?;
-    Ok(Piece::DbPointer { namespace: Text::new(namespace, value.mode)?, id, form })
+    Ok(EntryValue::DbPointer { namespace: Text::new(namespace, value.mode)?, id, form })
 }
 
-/// A string, without its length and the byte that ends it, and what comes after it.
+/// Splits off a string, without its length and terminating byte.
 fn split_string(bytes: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     let (length, rest) = bytes.split_first_chunk().ok_or_else(Fault::malformed)?;
     let length = usize::try_from(i32::from_le_bytes(*length)).map_err(Fault::new)?;
@@ -242,7 +247,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
             return Ok(None);
         };
         self.value = Some(value);
-        seed.deserialize(Key(key)).map(Some)
+        seed.deserialize(EntryKey(key)).map(Some)
     }
 
     fn next_value_seed<V>(&mut self, seed: V) -> Result<V::Value, Fault>
@@ -256,7 +261,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     }
 }
 
-impl<'de> Deserializer<'de> for Piece<'de> {
+impl<'de> Deserializer<'de> for EntryValue<'de> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -274,13 +279,13 @@ impl<'de> Deserializer<'de> for Piece<'de> {
                 Form::Raw => {
                     visitor.visit_map(Entries::one(RAW_DOCUMENT, Self::Borrowed(document)))
                 }
-                Form::Any | Form::Uuid => visitor.visit_map(Members::new(document, mode)?),
+                Form::Any | Form::Uuid => visitor.visit_map(Elements::new(document, mode)?),
             },
             nested => visitor.visit_map(nested.entries()?),
         }
     }
 
-    /// As bson has it: some values can be a newtype's, and some cannot.
+    /// As in bson: some values can be deserialized into a newtype, others cannot.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -316,7 +321,7 @@ impl<'de> Deserializer<'de> for Piece<'de> {
     }
 }
 
-impl<'de> Piece<'de> {
+impl<'de> EntryValue<'de> {
     /// Returns the entries of a piece that is itself a map.
     fn entries(self) -> Result<Entries<'de>, Fault> {
         Ok(match self {
@@ -354,10 +359,10 @@ impl<'de> Piece<'de> {
     }
 }
 
-/// The name of an entry.
-struct Key(&'static str);
+/// EntryKey of an entry.
+struct EntryKey(&'static str);
 
-impl<'de> Deserializer<'de> for Key {
+impl<'de> Deserializer<'de> for EntryKey {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de;
 
-/// An error that knows which field it is about.
+/// Error with the path of its field.
 #[derive(Debug)]
 pub(super) struct Fault(Box<bson::error::Error>);
 
@@ -15,13 +15,13 @@ impl Fault {
         Self(Box::new(de::Error::custom(message)))
     }
 
-    /// The bytes are not what BSON says that they must be.
+    /// Creates the error for bytes that are not valid BSON.
     #[cold]
     pub(super) fn malformed() -> Self {
         Self::new("malformed document")
     }
 
-    /// The same error, of the field or the element `key` of what is being read.
+    /// Adds the key of the enclosing field or element.
     #[cold]
     pub(super) fn within(mut self, key: &[u8]) -> Self {
         let mut path = String::from_utf8_lossy(key).into_owned();

@@ -1,4 +1,4 @@
-//! The decoder against bson's own: the same values, and an error where that has one.
+//! Comparison of the decoder with bson's: same values, and errors for the same input.
 
 mod generated;
 
@@ -16,7 +16,7 @@ fn outcome<T: Debug, E>(result: Result<T, E>) -> Option<String> {
     result.ok().map(|value| format!("{value:?}"))
 }
 
-/// Reads the document as a `T` both ways; says whether it could be read.
+/// Deserializes the document as a `T` with both decoders. Returns `true` if it succeeds.
 fn same<'de, T: Deserialize<'de> + Debug>(bytes: &'de [u8]) -> bool {
     let ours = super::document::<T>(bytes);
     let theirs = bson::deserialize_from_slice::<T>(bytes);
@@ -27,7 +27,7 @@ fn same<'de, T: Deserialize<'de> + Debug>(bytes: &'de [u8]) -> bool {
     read
 }
 
-/// A document whose field `v` is read as a `T`.
+/// Document whose field `v` is deserialized as a `T`.
 #[derive(Debug, Deserialize)]
 struct Holder<T> {
     v: T,
@@ -145,7 +145,7 @@ macro_rules! same_as_each {
     };
 }
 
-/// Reads the field `v` as everything; says as how many things it could be read.
+/// Deserializes the field `v` as each type. Returns the number of types that succeed.
 fn same_values(bytes: &[u8]) -> usize {
     let scalars = same_as_each!(
         bytes,
@@ -240,7 +240,7 @@ fn same_values(bytes: &[u8]) -> usize {
     scalars + own + many + shaped
 }
 
-/// Reads the whole document as everything that a document can be.
+/// Deserializes the document as each type. Returns the number of types that succeed.
 fn same_documents(bytes: &[u8]) -> usize {
     same_as_each!(
         bytes, Document, Bson, RawDocumentBuf, RawBson, &RawDocument, RawBsonRef<'_>, Fields, Strict, Flat,
@@ -260,7 +260,7 @@ fn regex(pattern: &str, options: &str) -> Regex {
     Regex { pattern: text(pattern), options: text(options) }
 }
 
-/// One value of each type, and some on the border of what a type can hold.
+/// Values of each BSON type, including the limits of integer types.
 fn values() -> Vec<Bson> {
     let id = ObjectId::from_bytes([7; 12]);
     let binary = |subtype, bytes: &[u8]| Bson::Binary(Binary { subtype, bytes: bytes.to_vec() });
@@ -333,7 +333,7 @@ fn values() -> Vec<Bson> {
     ]
 }
 
-/// `{ "v": <a DBPointer> }`, which `bson` writes only as raw bytes.
+/// `{ "v": <DBPointer> }`, which `bson` writes as raw bytes only.
 fn db_pointer() -> Vec<u8> {
     let mut element = vec![0x0c, b'v', 0, 5, 0, 0, 0];
     element.extend(b"db.c\0");
@@ -343,7 +343,7 @@ fn db_pointer() -> Vec<u8> {
 }
 
 #[test]
-fn every_type_of_value_is_read_as_every_kind_of_type_as_bson_reads_it() {
+fn every_bson_type_deserializes_as_in_bson() {
     for value in values() {
         let document = bytes(&doc! { "first": 1, "v": value.clone(), "last": "z" });
         assert!(same_values(&document) > 3, "{value}");
@@ -357,7 +357,7 @@ fn every_type_of_value_is_read_as_every_kind_of_type_as_bson_reads_it() {
 }
 
 #[test]
-fn an_error_names_the_field_that_it_is_about() {
+fn errors_contain_the_path_of_the_field() {
     let of = |document: &Document| {
         super::document::<BTreeMap<String, Vec<Newtype<i32>>>>(&bytes(document)).unwrap_err()
     };
@@ -368,7 +368,7 @@ fn an_error_names_the_field_that_it_is_about() {
 }
 
 #[test]
-fn text_that_is_no_text_is_an_error_where_it_is_read_and_nowhere_else() {
+fn invalid_utf8_is_an_error_only_in_fields_that_are_read() {
     let mut document = bytes(&doc! { "v": "words", "a": 1 });
     let place = document.windows(5).position(|window| window == b"words").unwrap();
     document[place] = 0xff;
@@ -381,13 +381,13 @@ fn text_that_is_no_text_is_an_error_where_it_is_read_and_nowhere_else() {
     assert!(same::<RawDocumentBuf>(&document));
     let read: Fields = super::document(&document).unwrap();
     assert_eq!(format!("{read:?}"), r#"Fields { a: Some(1), b: "none", x: [] }"#);
-    // A key is read, to know which it is.
+    // Each key is read, to compare it with the field names.
     document[5] = 0xff;
     assert!(!same::<Fields>(&document));
 }
 
 #[test]
-fn what_is_borrowed_lies_in_the_document() {
+fn borrowed_values_point_into_the_document() {
     let document = bytes(&doc! { "v": "words" });
     let read: Holder<&str> = super::document(&document).unwrap();
     assert!(document.as_ptr_range().contains(&read.v.as_ptr()));

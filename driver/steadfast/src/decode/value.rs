@@ -1,4 +1,4 @@
-//! One value, read as what a type asks for.
+//! Deserializer of one value.
 
 use serde::{
     Deserializer,
@@ -8,12 +8,12 @@ use serde::{
 use steadfast_wire::Field;
 
 use super::{
+    elements::Elements,
     extended::{Entries, Form, generic_binary},
     fault::Fault,
-    members::Members,
 };
 
-// The types of elements that have a counterpart in serde, as BSON numbers them.
+// BSON element types with a counterpart in serde.
 const DOUBLE: u8 = 0x01;
 const STRING: u8 = 0x02;
 const DOCUMENT: u8 = 0x03;
@@ -24,7 +24,7 @@ const NULL: u8 = 0x0a;
 const INT32: u8 = 0x10;
 const INT64: u8 = 0x12;
 
-// How bson's own types say what they are: by the name of a newtype that they claim to be.
+// Newtype names by which bson's own types identify themselves.
 const UUID: &str = "$__bson_private_uuid";
 const RAW_BSON: &str = "$__private__bson_RawBson";
 pub(super) const RAW_DOCUMENT: &str = "$__private__bson_RawDocument";
@@ -32,9 +32,9 @@ pub(super) const RAW_ARRAY: &str = "$__private__bson_RawArray";
 const HUMAN_READABLE: &str = "$__bson_private_human_readable";
 const UTF8_LOSSY: &str = "$__bson_private_utf8_lossy";
 
-/// A value as it lies in its document.
+/// Value as bytes of its document.
 #[derive(Clone, Copy)]
-pub(super) struct Value<'de> {
+pub(super) struct RawValue<'de> {
     pub(super) element_type: u8,
     pub(super) bytes: &'de [u8],
     pub(super) mode: Mode,
@@ -47,8 +47,8 @@ pub(super) struct Mode {
     pub(super) utf8_lossy: bool,
 }
 
-impl<'de> Value<'de> {
-    /// A whole document.
+impl<'de> RawValue<'de> {
+    /// Creates the value of a whole document.
     pub(super) fn document(bytes: &'de [u8]) -> Self {
         Self { element_type: DOCUMENT, bytes, mode: Mode::default() }
     }
@@ -58,13 +58,13 @@ impl<'de> Value<'de> {
         Self { element_type: field.element_type, bytes: field.value, mode }
     }
 
-    /// Its first `N` bytes.
+    /// Returns the first `N` bytes.
     #[inline]
     pub(super) fn array<const N: usize>(&self) -> Result<[u8; N], Fault> {
         self.bytes.first_chunk().copied().ok_or_else(Fault::malformed)
     }
 
-    /// The bytes of a string: those between its length and the byte that ends it.
+    /// Returns the bytes of a string, without length and terminating byte.
     #[inline]
     pub(super) fn string_bytes(&self) -> Result<&'de [u8], Fault> {
         match self.bytes {
@@ -74,8 +74,8 @@ impl<'de> Value<'de> {
     }
 
     #[inline]
-    fn members(&self) -> Result<Members<'de>, Fault> {
-        Members::new(self.bytes, self.mode)
+    fn elements(&self) -> Result<Elements<'de>, Fault> {
+        Elements::new(self.bytes, self.mode)
     }
 
     fn visit_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -127,13 +127,14 @@ fn takes_ids_as_bytes<V>() -> bool {
     std::any::type_name::<V>() == "bson::de::serde::BsonVisitor"
 }
 
-/// Bytes as text, if they are.
+/// Validates UTF-8.
 #[inline]
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Fault> {
     std::str::from_utf8(bytes).map_err(Fault::new)
 }
 
-/// Asked for a number, a number of any kind is given; serde's types refuse one that does not fit.
+/// Methods for numbers: they accept any numeric type, and serde's types reject values that do not
+/// fit.
 macro_rules! numbers {
     ($($method:ident)*) => {$(
         #[inline]
@@ -148,20 +149,20 @@ macro_rules! numbers {
     )*};
 }
 
-/// Asked for something of one form, that is looked for first.
+/// Methods for one element type, which is checked first.
 macro_rules! expected {
     ($($method:ident($($name:ident: $kind:ty),*) $element_type:ident => $visit:ident;)*) => {$(
         #[inline]
         fn $method<V: Visitor<'de>>(self, $($name: $kind,)* visitor: V) -> Result<V::Value, Fault> {
             match self.element_type {
-                $element_type => visitor.$visit(self.members()?),
+                $element_type => visitor.$visit(self.elements()?),
                 _ => self.deserialize_any(visitor),
             }
         }
     )*};
 }
 
-/// Asked for text, text is given without a further look.
+/// Methods for strings, which are checked first.
 macro_rules! texts {
     ($($method:ident)*) => {$(
         #[inline]
@@ -176,15 +177,15 @@ macro_rules! texts {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Value<'de> {
+impl<'de> Deserializer<'de> for RawValue<'de> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.element_type {
             DOUBLE => visitor.visit_f64(f64::from_le_bytes(self.array()?)),
             STRING => self.visit_string(visitor),
-            DOCUMENT => visitor.visit_map(self.members()?),
-            ARRAY => visitor.visit_seq(self.members()?),
+            DOCUMENT => visitor.visit_map(self.elements()?),
+            ARRAY => visitor.visit_seq(self.elements()?),
             BOOLEAN => match self.array()? {
                 [0] => visitor.visit_bool(false),
                 [1] => visitor.visit_bool(true),
@@ -233,7 +234,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
                 visitor.visit_enum(serde::de::value::CowStrDeserializer::new(variant))
             }
             STRING => visitor.visit_enum(BorrowedStrDeserializer::new(text(self.string_bytes()?)?)),
-            DOCUMENT => visitor.visit_enum(self.members()?),
+            DOCUMENT => visitor.visit_enum(self.elements()?),
             other => Err(Fault::new(format_args!(
                 "expected an enum, found an element of type {other:#04x}"
             ))),
@@ -266,7 +267,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         }
     }
 
-    /// Nobody is going to look at it.
+    /// The value is skipped.
     #[inline]
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_unit()

@@ -1,5 +1,4 @@
-//! The resolver that the system is configured with (`/etc/resolv.conf`, the registry), asked through
-//! hickory.
+//! Name servers of the system (`/etc/resolv.conf`, the registry), queried with hickory.
 
 use std::{fmt, time::Duration};
 
@@ -12,9 +11,9 @@ use hickory_resolver::{
 };
 use steadfast_core::srv::{SrvRecord, TxtRecord};
 
-use super::{Answer, DnsError, Records};
+use super::{DnsError, QueryFuture, Records};
 
-/// Asks the servers that the system names.
+/// Source that queries the name servers of the system.
 pub(crate) struct SystemRecords {
     resolver: TokioResolver,
 }
@@ -30,7 +29,8 @@ impl SystemRecords {
         config: ResolverConfig,
         mut options: ResolverOpts,
     ) -> Result<Self, DnsError> {
-        // Polling goes by the records' own lifetimes, and the file of hosts has no such records.
+        // SRV polling follows the TTL of the records; the hosts file contains no SRV or TXT
+        // records.
         options.cache_size = 0;
         options.use_hosts_file = ResolveHosts::Never;
         let provider = TokioRuntimeProvider::default();
@@ -44,7 +44,7 @@ impl SystemRecords {
         kind: RecordType,
         read: fn(&Record) -> Option<R>,
     ) -> Result<Vec<R>, DnsError> {
-        // With a dot at its end a name is complete, and no search domain is tried.
+        // A name with a dot at its end is absolute: no search domain is appended.
         let complete = format!("{}.", name.trim_end_matches('.'));
         match self.resolver.lookup(complete, kind).await {
             Ok(found) => Ok(found.answers().iter().filter_map(read).collect()),
@@ -57,11 +57,11 @@ impl SystemRecords {
 }
 
 impl Records for SystemRecords {
-    fn srv<'a>(&'a self, name: &'a str) -> Answer<'a, SrvRecord> {
+    fn srv<'a>(&'a self, name: &'a str) -> QueryFuture<'a, SrvRecord> {
         Box::pin(self.records(name, RecordType::SRV, srv_record))
     }
 
-    fn txt<'a>(&'a self, name: &'a str) -> Answer<'a, TxtRecord> {
+    fn txt<'a>(&'a self, name: &'a str) -> QueryFuture<'a, TxtRecord> {
         Box::pin(self.records(name, RecordType::TXT, txt_record))
     }
 }
@@ -73,7 +73,7 @@ fn srv_record(record: &Record) -> Option<SrvRecord> {
             let ttl = Duration::from_secs(record.ttl.into());
             Some(SrvRecord { host, port: srv.port, ttl })
         }
-        // Aliases on the way to the records.
+        // CNAME records on the way to the records.
         _ => None,
     }
 }
@@ -83,7 +83,7 @@ fn txt_record(record: &Record) -> Option<TxtRecord> {
         RData::TXT(txt) => {
             Some(TxtRecord { strings: txt.txt_data.iter().map(|text| text.to_vec()).collect() })
         }
-        // Aliases on the way to the records.
+        // CNAME records on the way to the records.
         _ => None,
     }
 }

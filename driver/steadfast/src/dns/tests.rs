@@ -1,26 +1,26 @@
-//! Look-ups with records made up for the test.
+//! Queries with records of the test.
 
 use std::{future, sync::Mutex};
 
 use super::*;
 
-/// Knows one deployment, or never answers.
+/// Records of one deployment, or no response.
 #[derive(Debug, Default)]
-struct MadeUp {
+struct TestRecords {
     hosts: Vec<SrvRecord>,
     txt: Vec<TxtRecord>,
     silent_for_txt: bool,
-    asked: Mutex<Vec<String>>,
+    queried: Mutex<Vec<String>>,
 }
 
-impl Records for MadeUp {
-    fn srv<'a>(&'a self, name: &'a str) -> Answer<'a, SrvRecord> {
-        self.asked.lock().unwrap().push(format!("SRV {name}"));
+impl Records for TestRecords {
+    fn srv<'a>(&'a self, name: &'a str) -> QueryFuture<'a, SrvRecord> {
+        self.queried.lock().unwrap().push(format!("SRV {name}"));
         Box::pin(future::ready(Ok(self.hosts.clone())))
     }
 
-    fn txt<'a>(&'a self, name: &'a str) -> Answer<'a, TxtRecord> {
-        self.asked.lock().unwrap().push(format!("TXT {name}"));
+    fn txt<'a>(&'a self, name: &'a str) -> QueryFuture<'a, TxtRecord> {
+        self.queried.lock().unwrap().push(format!("TXT {name}"));
         match self.silent_for_txt {
             true => Box::pin(future::pending()),
             false => Box::pin(future::ready(Ok(self.txt.clone()))),
@@ -28,11 +28,11 @@ impl Records for MadeUp {
     }
 }
 
-fn made_up() -> MadeUp {
+fn test_records() -> TestRecords {
     let ttl = Duration::from_secs(60);
     let host = SrvRecord { host: "a.example.com".to_owned(), port: 27017, ttl };
     let txt = TxtRecord { strings: vec![b"authSource=users".to_vec()] };
-    MadeUp { hosts: vec![host], txt: vec![txt], ..MadeUp::default() }
+    TestRecords { hosts: vec![host], txt: vec![txt], ..TestRecords::default() }
 }
 
 fn name() -> SrvName {
@@ -41,37 +41,37 @@ fn name() -> SrvName {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn resolver(records: &Arc<MadeUp>) -> Resolver {
+fn resolver(records: &Arc<TestRecords>) -> Resolver {
     Resolver::new(records.clone(), SECOND)
 }
 
 #[tokio::test]
-async fn hosts_and_options_are_asked_for() {
-    let records = Arc::new(made_up());
-    let answer = resolver(&records).answer(&name()).await.unwrap();
+async fn hosts_and_options_are_queried() {
+    let records = Arc::new(test_records());
+    let answer = resolver(&records).query(&name()).await.unwrap();
     assert_eq!(answer, SrvAnswer { hosts: records.hosts.clone(), txt: records.txt.clone() });
-    let asked = records.asked.lock().unwrap();
-    assert_eq!(*asked, ["SRV _mongodb._tcp.cluster.example.com", "TXT cluster.example.com"]);
+    let queried = records.queried.lock().unwrap();
+    assert_eq!(*queried, ["SRV _mongodb._tcp.cluster.example.com", "TXT cluster.example.com"]);
 }
 
 #[tokio::test]
-async fn polling_asks_for_hosts_alone() {
-    let records = Arc::new(made_up());
+async fn polling_queries_hosts_only() {
+    let records = Arc::new(test_records());
     assert_eq!(resolver(&records).hosts(&name()).await.unwrap(), records.hosts);
-    assert_eq!(records.asked.lock().unwrap().len(), 1);
+    assert_eq!(records.queried.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn without_hosts_there_are_no_options() {
-    let records = Arc::new(MadeUp::default());
-    let answer = resolver(&records).answer(&name()).await.unwrap();
+    let records = Arc::new(TestRecords::default());
+    let answer = resolver(&records).query(&name()).await.unwrap();
     assert_eq!(answer, SrvAnswer::default());
-    assert_eq!(records.asked.lock().unwrap().len(), 1);
+    assert_eq!(records.queried.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resolver_that_never_answers_is_given_up_in_time() {
-    let records = Arc::new(MadeUp { silent_for_txt: true, ..made_up() });
-    let error = resolver(&records).answer(&name()).await.unwrap_err();
+async fn lookup_without_a_response_times_out() {
+    let records = Arc::new(TestRecords { silent_for_txt: true, ..test_records() });
+    let error = resolver(&records).query(&name()).await.unwrap_err();
     assert_eq!(error.to_string(), "DNS did not answer for cluster.example.com within 1s");
 }

@@ -18,12 +18,12 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument { message: message.into() })
     }
 
-    /// Returns an error for a reply, or a document, that lacks what the server must send.
+    /// Returns an error for a reply or document without the required contents.
     pub fn invalid_response(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidResponse { message: message.into() })
     }
 
-    /// Returns an error for a server whose version lacks a feature that is needed.
+    /// Returns an error for a server version without a required feature.
     pub fn incompatible_server(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::IncompatibleServer { message: message.into() })
     }
@@ -68,8 +68,8 @@ impl Error {
 
     /// Sets the [outcome](Self::outcome).
     ///
-    /// For a caller that knows more than the error: it read the document back, or the failed call was
-    /// one of several.
+    /// For a caller with more information than the error: it has read the document back, or the
+    /// failed call was one of several.
     ///
     /// ```
     /// use steadfast::error::{Error, Outcome};

@@ -32,7 +32,7 @@ pub(crate) struct AttemptLog {
 }
 
 impl AttemptLog {
-    /// Number of attempts kept of the beginning, and of the end.
+    /// Number of first, and of last, attempts that are kept.
     const HALF: usize = 10;
 
     pub(crate) fn push(&mut self, attempt: Attempt) {
@@ -162,7 +162,7 @@ impl Error {
         }
     }
 
-    fn of_batch(&self, any_applied: bool, any_refused: bool, not_durable: bool) -> Outcome {
+    fn of_batch(&self, any_applied: bool, any_failed: bool, not_durable: bool) -> Outcome {
         let end = self.end_of_batch().map(Error::outcome);
         // Outcome of the batches with error replies.
         let answered = self.history().map(|history| history.outcome);
@@ -171,7 +171,7 @@ impl Error {
                 Outcome::MaybeApplied
             }
             (Some(end), false) => end.max(answered.unwrap_or_default()).min(Outcome::MaybeApplied),
-            (None, true) if any_refused || !not_durable => Outcome::MaybeApplied,
+            (None, true) if any_failed || !not_durable => Outcome::MaybeApplied,
             (None, true) => Outcome::AppliedNotDurable,
             (None, false) => answered.unwrap_or(Outcome::NotApplied),
         }

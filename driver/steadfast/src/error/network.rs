@@ -96,7 +96,7 @@ impl Error {
     }
 
     /// Creates the error of a passed deadline, with the interrupted step.
-    pub(crate) fn out_of_time(what: &'static str) -> Self {
+    pub(crate) fn deadline_exceeded(what: &'static str) -> Self {
         Self::network(NetworkFailure::DeadlineExceeded, what)
     }
 
@@ -106,7 +106,7 @@ impl Error {
     }
 
     /// Returns `true` if the deadline of the call passed.
-    pub(crate) fn is_out_of_time(&self) -> bool {
+    pub(crate) fn is_deadline_exceeded(&self) -> bool {
         self.network_failure() == Some(NetworkFailure::DeadlineExceeded)
     }
 }
@@ -138,7 +138,7 @@ mod tests {
         use NetworkFailure::{ClosedByServer, ClosedByUs, TlsRejected, WaitQueueTimeout};
         for error in [
             Error::timed_out("no reply"),
-            Error::out_of_time("no reply"),
+            Error::deadline_exceeded("no reply"),
             Error::network(WaitQueueTimeout, "no reply"),
         ] {
             assert!(error.is_network_error() && error.is_network_timeout(), "{error:?}");

@@ -1,4 +1,4 @@
-//! Counting what a client has under way, so that a shutdown can wait for it.
+//! Counter of operations in progress, for the shutdown of a client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,11 +6,11 @@ use tokio::sync::Notify;
 
 use super::Executor;
 
-/// The top bit: no more is begun.
+/// Highest bit: the client is shutting down, and nothing begins any more.
 const CLOSING: usize = 1 << (usize::BITS - 1);
 
-/// Counter of operations in progress. It is one number, so that the start of an operation and
-/// shutdown cannot miss each other.
+/// Counter of operations in progress. A single number, so that no operation begins unnoticed during
+/// a shutdown.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     state: AtomicUsize,
@@ -18,20 +18,20 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Counts something that begins; none if the client is shutting down.
+    /// Counts an operation. `None` if the client is shutting down.
     pub(super) fn begin(&self) -> Option<Active<'_>> {
         let active = Active(self);
         let before = self.state.fetch_add(1, Ordering::AcqRel);
-        // Dropping `active` takes the count back.
+        // Dropping `active` decrements the counter.
         (before & CLOSING == 0).then_some(active)
     }
 
-    /// Lets nothing begin any more.
+    /// Rejects new operations.
     pub(crate) fn close(&self) {
         self.state.fetch_or(CLOSING, Ordering::AcqRel);
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no operation is in progress.
     pub(crate) async fn idle(&self) {
         loop {
             let ended = self.ended.notified();
@@ -43,7 +43,7 @@ impl Activity {
     }
 }
 
-/// Something under way.
+/// Operation in progress.
 #[derive(Debug)]
 pub(crate) struct Active<'a>(&'a Activity);
 
@@ -56,19 +56,19 @@ impl Drop for Active<'_> {
     }
 }
 
-/// Something under way in a task, which keeps its executor.
+/// Operation in progress in a task, which owns its executor.
 #[derive(Debug)]
 pub(crate) struct OwnedActive(Executor);
 
 impl OwnedActive {
-    /// Counts something that begins; none if the client is shutting down.
+    /// Counts an operation. `None` if the client is shutting down.
     pub(super) fn begin(executor: &Executor) -> Option<Self> {
-        // Counted until the drop below.
+        // Decremented by the `drop` below.
         std::mem::forget(executor.inner.activity.begin()?);
         Some(Self(executor.clone()))
     }
 
-    /// The executor, whose shutdown waits for this.
+    /// Returns the executor, whose shutdown waits for this operation.
     pub(crate) fn executor(&self) -> &Executor {
         &self.0
     }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nothing_begins_once_closed_and_idle_waits_for_the_rest() {
+    async fn closing_rejects_new_operations_and_idle_waits_for_the_others() {
         let activity = Activity::default();
         let first = activity.begin().unwrap();
         activity.close();

@@ -22,27 +22,27 @@ use crate::{
 
 /// Failed attempts of one command: their records, and the errors that may be raised.
 ///
-/// A command with a deadline can fail thousands of times. What is kept of that is bounded.
+/// A command with a deadline can fail thousands of times, so the number of kept attempts is
+/// bounded.
 #[derive(Default)]
 pub(super) struct Attempts {
     records: AttemptLog,
-    /// The attempt that the retry machine would raise, with its index.
-    raised: Option<(usize, Ending)>,
-    /// The latest attempt, if it is another.
-    latest: Option<Ending>,
+    /// Attempt that the retry machine would raise, with its index.
+    raised: Option<(usize, FailedAttempt)>,
+    /// Latest attempt, unless it is `raised`.
+    latest: Option<FailedAttempt>,
 }
 
 /// Error or reply of a failed attempt.
-enum Ending {
-    /// With an error.
+enum FailedAttempt {
+    /// The attempt failed with an error.
     Error(Error),
-    /// With a reply that is for the operation to read: it tells of writes that failed, or are not
-    /// durable.
+    /// The reply reports failed writes or a write concern error. The operation reads it.
     Reply(Box<Reply>),
 }
 
-/// An attempt under way.
-pub(super) struct Current<'a> {
+/// Attempt in progress.
+pub(super) struct CurrentAttempt<'a> {
     pub(super) began: Instant,
     /// Backoff before the attempt.
     pub(super) backoff: Duration,
@@ -53,7 +53,7 @@ pub(super) struct Current<'a> {
     pub(super) request_id: Option<i32>,
 }
 
-impl<'a> Current<'a> {
+impl<'a> CurrentAttempt<'a> {
     pub(super) fn new(
         began: Instant,
         backoff: Duration,
@@ -63,7 +63,7 @@ impl<'a> Current<'a> {
         Self { began, backoff, server, pin, connection: None, request_id: None }
     }
 
-    /// Gives a connection back that is as good as before: to whom it is pinned, else to its pool.
+    /// Returns a connection in valid state to its pin, or else checks it in.
     pub(super) fn put_back(&self, connection: PooledConnection) {
         if let Some(pin) = &self.pin {
             pin.connection.put_back(connection);
@@ -74,60 +74,70 @@ impl<'a> Current<'a> {
 impl Attempts {
     /// Adds an attempt that failed with an error. `raised` is the index of the attempt whose error
     /// would be raised now.
-    pub(super) fn add_error(&mut self, current: Current<'_>, error: Error, raised: Option<usize>) {
+    pub(super) fn add_error(
+        &mut self,
+        current: CurrentAttempt<'_>,
+        error: Error,
+        raised: Option<usize>,
+    ) {
         let labels = error.labels().iter().cloned().collect();
-        self.add(record(current, labels), Ending::Error(error), raised);
+        self.add(record(current, labels), FailedAttempt::Error(error), raised);
     }
 
     /// Adds an attempt whose reply reports failed writes.
-    pub(super) fn add_reply(&mut self, current: Current<'_>, reply: Reply, raised: Option<usize>) {
+    pub(super) fn add_reply(
+        &mut self,
+        current: CurrentAttempt<'_>,
+        reply: Reply,
+        raised: Option<usize>,
+    ) {
         let labels = command_error::labels(reply.body());
-        self.add(record(current, labels), Ending::Reply(Box::new(reply)), raised);
+        self.add(record(current, labels), FailedAttempt::Reply(Box::new(reply)), raised);
     }
 
-    fn add(&mut self, record: Attempt, ending: Ending, raised: Option<usize>) {
+    fn add(&mut self, record: Attempt, failed: FailedAttempt, raised: Option<usize>) {
         let index = self.records.count();
         self.records.push(record);
         self.latest = None;
         match raised == Some(index) {
-            true => self.raised = Some((index, ending)),
-            false => self.latest = Some(ending),
+            true => self.raised = Some((index, failed)),
+            false => self.latest = Some(failed),
         }
     }
 
     /// Returns the text of the latest attempt's error.
     pub(super) fn latest(&self) -> String {
-        match self.latest.as_ref().or(self.raised.as_ref().map(|(_, ending)| ending)) {
-            Some(Ending::Error(error)) => error.to_string(),
-            Some(Ending::Reply(reply)) => match write_concern_error(reply.body()) {
+        match self.latest.as_ref().or(self.raised.as_ref().map(|(_, failed)| failed)) {
+            Some(FailedAttempt::Error(error)) => error.to_string(),
+            Some(FailedAttempt::Reply(reply)) => match write_concern_error(reply.body()) {
                 Ok(Some(error)) => error.to_string(),
-                _ => "some of its writes were refused".to_owned(),
+                _ => "some of its writes failed".to_owned(),
             },
             None => String::new(),
         }
     }
 
-    /// The server of the latest attempt.
+    /// Returns the server of the latest attempt.
     pub(super) fn latest_server(&self) -> Option<&ServerAddress> {
         self.records.kept().last().map(|attempt| &attempt.server)
     }
 
-    /// Hands over what the retry machine chose to raise. `selection` is the error of the selection
-    /// that failed, if one did.
+    /// Returns the error or reply that the retry machine raises. `selection` is the error of a
+    /// failed server selection.
     pub(super) fn raise(self, give_up: GiveUp, selection: Option<Error>) -> Result<Reply> {
         let history = History { outcome: give_up.outcome, attempts: self.records };
-        let ending = match (give_up.raise, self.raised) {
-            (RaisedError::Attempt(index), Some((raised, ending))) if index == raised => {
-                Some(ending)
+        let failed = match (give_up.raise, self.raised) {
+            (RaisedError::Attempt(index), Some((raised, failed))) if index == raised => {
+                Some(failed)
             }
             _ => None,
         };
-        match ending {
-            Some(Ending::Reply(mut reply)) => {
+        match failed {
+            Some(FailedAttempt::Reply(mut reply)) => {
                 reply.history = Some(Box::new(history));
                 Ok(*reply)
             }
-            Some(Ending::Error(error)) => {
+            Some(FailedAttempt::Error(error)) => {
                 Err(reworded(error, give_up.message).with_history(history))
             }
             None => Err(selection
@@ -140,7 +150,7 @@ impl Attempts {
     }
 }
 
-fn record(current: Current<'_>, labels: Vec<String>) -> Attempt {
+fn record(current: CurrentAttempt<'_>, labels: Vec<String>) -> Attempt {
     Attempt {
         server: ServerAddress::clone(&current.server.address),
         connection: current.connection,
@@ -151,10 +161,10 @@ fn record(current: Current<'_>, labels: Vec<String>) -> Attempt {
     }
 }
 
-/// Puts something that can be acted on in place of the server's words.
+/// Replaces the server's message by a more helpful one.
 fn reworded(mut error: Error, message: Option<&'static str>) -> Error {
-    if let (Some(message), ErrorKind::Command(refused)) = (message, &mut *error.kind) {
-        refused.message = message.to_owned();
+    if let (Some(message), ErrorKind::Command(command_error)) = (message, &mut *error.kind) {
+        command_error.message = message.to_owned();
     }
     error
 }
@@ -164,8 +174,8 @@ pub(super) fn failure(error: &Error, phase: AttemptPhase) -> AttemptFailure<'_> 
     let cause = match &*error.kind {
         ErrorKind::Io(_) => network_cause(error.network_failure(), phase),
         ErrorKind::ConnectionPoolCleared { .. } => FailureCause::PoolCleared,
-        ErrorKind::Command(refused) => {
-            FailureCause::CommandError { code: refused.code, message: &refused.message }
+        ErrorKind::Command(command_error) => {
+            FailureCause::CommandError { code: command_error.code, message: &command_error.message }
         }
         ErrorKind::InvalidResponse { .. } => FailureCause::MalformedReply,
         _ => FailureCause::Driver,
@@ -180,7 +190,7 @@ fn network_cause(failure: Option<NetworkFailure>, phase: AttemptPhase) -> Failur
             FailureCause::Driver
         }
         Some(failure) => FailureCause::Network { aborted_by_client: failure.may_execute_later() },
-        // Not of a connection. This promises less.
+        // Not an error of a connection. This assumes the less certain case.
         None => FailureCause::Network { aborted_by_client: true },
     }
 }
@@ -210,7 +220,7 @@ pub(super) struct WriteFailureSummary {
 }
 
 impl WriteFailureSummary {
-    /// None if the reply tells of no failure.
+    /// Returns the summary, or `None` if the reply reports no failure.
     pub(super) fn of(reply: &RawDocument) -> Option<Self> {
         let mut codes = Vec::new();
         let (mut any_applied, mut write_concern, mut errors) = (false, None, 0);
@@ -234,7 +244,7 @@ impl WriteFailureSummary {
         }
         if errors > 0 {
             codes = codes_in_cursor(reply);
-            // Of errors that are still to come, nobody knows what they tell.
+            // Errors in later batches of the cursor may be of writes after applied ones.
             any_applied |= codes.len() < errors;
         }
         if codes.is_empty() && write_concern.is_none() && errors == 0 {
@@ -255,7 +265,7 @@ impl WriteFailureSummary {
     }
 }
 
-/// The codes of the errors that the reply to a `bulkWrite` brings along.
+/// Returns the error codes in the first batch of a `bulkWrite` reply.
 fn codes_in_cursor(reply: &RawDocument) -> Vec<i32> {
     let cursor = reply.get_document("cursor").ok();
     let batch = cursor.and_then(|cursor| cursor.get_array("firstBatch").ok());

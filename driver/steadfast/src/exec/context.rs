@@ -15,25 +15,25 @@ use crate::{
     session::{self, ReadPoint, Session, Sessions},
 };
 
-/// The first wire version (of servers 5.0) with snapshot reads outside of transactions.
+/// First wire version with snapshot reads outside of transactions: that of MongoDB 5.0.
 const SNAPSHOT_READS: i32 = 13;
 
 /// Fields that an attempt adds to its command because of the session.
 #[derive(Default)]
-pub(super) struct Context {
+pub(super) struct SessionFields {
     pub(super) lsid: Option<Arc<RawDocumentBuf>>,
     pub(super) cluster_time: Option<Arc<ClusterTime>>,
-    /// The command's fields, if the session has a say in them.
+    /// Fields of the command, if the session changes them.
     pub(super) body: Option<RawDocumentBuf>,
 }
 
-impl Context {
+impl SessionFields {
     /// Returns the fields for a command that is sent through this connection.
     pub(super) fn of(
         executor: &Executor,
         command: &Command,
         session: Option<&Session>,
-        part: TransactionPosition,
+        position: TransactionPosition,
         connection: &PooledConnection,
     ) -> Result<Self> {
         let Some(session) = session else {
@@ -42,7 +42,7 @@ impl Context {
                 ..Self::default()
             });
         };
-        let body = match part {
+        let body = match position {
             TransactionPosition::Outside => {
                 read_concern(command, session, connection.hello.max_wire_version)?
                     .map(|concern| with_read_concern(&command.body, concern))
@@ -51,7 +51,7 @@ impl Context {
                 .map(|concern| with_read_concern(&command.body, concern)),
             TransactionPosition::Later => None,
             TransactionPosition::Commit | TransactionPosition::Abort => {
-                Some(super::transaction_end::of_attempt(session, command, part)?)
+                Some(super::transaction_end::of_attempt(session, command, position)?)
             }
         };
         let (lsid, cluster_time) = (Some(session.id()), session.cluster_time());
@@ -59,13 +59,13 @@ impl Context {
     }
 }
 
-/// The command's read concern as the session would have it; none to leave it as it is.
+/// Returns the read concern with the fields of the session. `None`: the command's own is sent.
 fn read_concern(
     command: &Command,
     session: &Session,
     max_wire_version: i32,
 ) -> Result<Option<RawDocumentBuf>> {
-    // A cursor reads where it began.
+    // The read concern of a cursor is that of its first command.
     if matches!(command.target, Target::Cursor(_)) {
         return Ok(None);
     }
@@ -113,10 +113,10 @@ fn takes_time(command: &Command) -> bool {
     command.takes_read_concern || listed()
 }
 
-/// The read concern of the first command of a transaction, which holds for all: the transaction's
-/// own, at a causally consistent session's time even if it is a write.
+/// Returns the read concern of the first command of a transaction, which applies to the whole
+/// transaction, with `afterClusterTime` in a causally consistent session.
 fn first_read_concern(command: &Command, session: &Session) -> Result<Option<RawDocumentBuf>> {
-    // The application's own command says what the application wants.
+    // The read concern in a generic command (`run_command`) is not changed.
     if command.body.get("readConcern").is_ok_and(|own| own.is_some()) {
         return Ok(None);
     }
@@ -131,7 +131,7 @@ fn first_read_concern(command: &Command, session: &Session) -> Result<Option<Raw
     Ok((!concern.is_empty()).then_some(concern))
 }
 
-/// The fields of a command with this read concern in place of its own.
+/// Returns the fields of a command with another read concern.
 fn with_read_concern(body: &RawDocument, concern: RawDocumentBuf) -> RawDocumentBuf {
     let mut fields = RawDocumentBuf::new();
     for (key, value) in body.iter().flatten() {
@@ -152,8 +152,8 @@ pub(super) struct ReplyStatus {
     pub(super) has_write_failures: bool,
 }
 
-/// Takes in what a reply, also one that refuses, says of times, and notes what is of interest later;
-/// or that none came. All in one walk: nearly every reply has nothing more to tell.
+/// Processes a reply, also an error reply: cluster time, operation time, recovery token and
+/// snapshot time. Without a reply the session becomes dirty. Reads all fields in one pass.
 pub(super) fn process_reply(
     received: &Result<Bytes>,
     sessions: &Sessions,
@@ -176,16 +176,16 @@ pub(super) fn process_reply(
         match field.key {
             b"ok" => status.succeeded = *ok.get_or_insert_with(|| is_ok(&field)),
             b"writeErrors" | b"writeConcernError" => status.has_write_failures = true,
-            // Of `bulkWrite`, which tells of each in its cursor.
+            // Reply to `bulkWrite`, whose cursor contains the errors.
             b"nErrors" => status.has_write_failures |= field.as_i32() != Some(0),
             b"$clusterTime" => {
                 if let Some(signed) = field.as_document() {
-                    hear_cluster_time(signed, sessions, session);
+                    advance_cluster_time(signed, sessions, session);
                 }
             }
             b"operationTime" => {
                 if let (Some(session), Some(time)) = (session, field.as_timestamp()) {
-                    session.see_operation_time(time);
+                    session.record_operation_time(time);
                 }
             }
             b"recoveryToken" => {
@@ -197,7 +197,7 @@ pub(super) fn process_reply(
             }
             b"atClusterTime" => {
                 if let (Some(session), Some(time)) = (session, field.as_timestamp()) {
-                    session.see_snapshot_time(time);
+                    session.set_snapshot_time(time);
                 }
             }
             b"cursor" => {
@@ -205,7 +205,7 @@ pub(super) fn process_reply(
                     && let Some(cursor) = field.as_document()
                     && let Ok(time) = cursor.get_timestamp("atClusterTime")
                 {
-                    session.see_snapshot_time(time);
+                    session.set_snapshot_time(time);
                 }
             }
             _ => {}
@@ -214,11 +214,11 @@ pub(super) fn process_reply(
     status
 }
 
-fn hear_cluster_time(signed: &RawDocument, sessions: &Sessions, session: Option<&Session>) {
+fn advance_cluster_time(signed: &RawDocument, sessions: &Sessions, session: Option<&Session>) {
     let Some(time) = field(signed, "clusterTime").and_then(|time| time.as_timestamp()) else {
         return;
     };
-    // An implicit session does not live to need it.
+    // An implicit session ends with its operation.
     if let Some(session) = session.filter(|it| it.kind != session::Kind::Implicit) {
         session.advance_cluster_time(&ClusterTime::new(time, signed));
     }

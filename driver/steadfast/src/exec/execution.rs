@@ -1,5 +1,5 @@
-//! The loop that tries a command until it succeeds or is given up. From top to bottom: the loop, an attempt,
-//! its reply, its failure, the end.
+//! Execution of one command, with retries. From top to bottom: the loop, an attempt, its reply, its
+//! failure, the end.
 
 use std::{
     ops::ControlFlow,
@@ -19,11 +19,11 @@ use steadfast_core::{
 };
 
 use super::{
-    attempts::{Attempts, Current, WriteFailureSummary, failure},
-    context::{self, Context, ReplyStatus},
+    attempts::{Attempts, CurrentAttempt, WriteFailureSummary, failure},
+    context::{self, ReplyStatus, SessionFields},
+    event_guard::CommandEventGuard,
     raw,
     transaction::TransactionContext,
-    watch::CommandEventGuard,
 };
 use crate::{
     command::{Command, Reply},
@@ -43,30 +43,30 @@ use crate::{
     trace,
 };
 
-/// The reply that stands for the one that an unacknowledged write does not get.
-static UNANSWERED: &[u8] = b"\x0d\0\0\0\x10ok\0\x01\0\0\0\0";
+/// Reply that the operation reads after an unacknowledged write.
+static UNACKNOWLEDGED_REPLY: &[u8] = b"\x0d\0\0\0\x10ok\0\x01\0\0\0\0";
 
-/// A command on its way.
+/// Command in execution.
 pub(super) struct Execution<'c> {
     executor: &'c Executor,
     operation_id: i64,
     command: Box<Command>,
     /// Borrowed document sequence, if the command has none of its own.
-    lent: Option<&'c DocumentSequenceRef<'c>>,
+    borrowed: Option<&'c DocumentSequenceRef<'c>>,
     retry: Retry,
     attempts: Attempts,
-    /// Its position in the transaction of its session.
+    /// Position in the transaction of the session.
     transaction: TransactionContext,
-    /// The session it runs in, once there is one; the same for all attempts.
+    /// Session of all attempts, once it is chosen.
     session: Option<Arc<Session>>,
-    /// The number that names the write, once it has one; the same for all attempts.
+    /// Transaction number (`txnNumber`) of all attempts, once it is assigned.
     txn_number: Option<i64>,
     /// Deadline of the call.
     deadline: Option<Deadline>,
     /// Time spent in each phase, if there is a deadline.
     spent: TimeSpent,
-    /// It was given up because what was left of its time would not have been enough.
-    out_of_time: bool,
+    /// `true` if the remaining time was too short for an attempt.
+    deadline_exceeded: bool,
     /// Backoff before the current attempt.
     backoff: Duration,
 }
@@ -76,9 +76,9 @@ type Ended = ControlFlow<Result<Reply>, Duration>;
 
 /// Reason for which a request was not sent.
 enum Unsent {
-    /// It could not be made.
+    /// The request is invalid.
     Error(Error),
-    /// It is too late to send it.
+    /// The deadline is too close.
     TooLate(GiveUp),
 }
 
@@ -89,23 +89,23 @@ impl From<Error> for Unsent {
 }
 
 impl<'c> Execution<'c> {
-    /// Boxed, so that the futures on the way hold a pointer and are not large for it.
+    /// Boxed, so that the futures of the callers stay small.
     pub(super) fn new(
         executor: &'c Executor,
         operation_id: i64,
         mut command: Box<Command>,
-        lent: Option<&'c DocumentSequenceRef<'c>>,
+        borrowed: Option<&'c DocumentSequenceRef<'c>>,
         transaction: TransactionContext,
     ) -> Box<Self> {
         let deadline = command.start_clock();
-        let operation = for_retrying(&command, lent, &transaction);
+        let operation = command_facts(&command, borrowed, &transaction);
         let retry = Retry::new(executor.retry_settings(), operation, executor.retry_budget());
         Box::new(Self {
             executor,
             operation_id,
             deadline,
             spent: command.spent,
-            out_of_time: false,
+            deadline_exceeded: false,
             backoff: Duration::ZERO,
             retry: transaction.resume(retry),
             attempts: Attempts::default(),
@@ -113,7 +113,7 @@ impl<'c> Execution<'c> {
             txn_number: transaction.number(),
             transaction,
             command,
-            lent,
+            borrowed,
         })
     }
 
@@ -130,7 +130,7 @@ impl<'c> Execution<'c> {
         }
     }
 
-    /// Tries the command once: a server, a connection, a request, a reply.
+    /// Runs one attempt: server selection, connection checkout, request and reply.
     async fn attempt(&mut self) -> Ended {
         let began = now();
         let until = self.executor.topology().selection_deadline(self.deadline, began);
@@ -153,7 +153,7 @@ impl<'c> Execution<'c> {
         {
             return self.give_up(give_up);
         }
-        let mut current = Current::new(began, self.backoff, server, pin);
+        let mut current = CurrentAttempt::new(began, self.backoff, server, pin);
         let _counted = server.begin_operation();
         let had = match pinned {
             Some(pinned) => pinned,
@@ -161,7 +161,7 @@ impl<'c> Execution<'c> {
         };
         let mut connection = match had {
             Ok(connection) => connection,
-            Err(error) => return self.failed(current, error, AttemptPhase::BeforeSend),
+            Err(error) => return self.record_failure(current, error, AttemptPhase::BeforeSend),
         };
         current.connection = Some(connection.id);
         self.transaction.pin(
@@ -170,16 +170,16 @@ impl<'c> Execution<'c> {
             description,
             self.executor.is_load_balanced(),
         );
-        let (request_id, watch) = match self.prepare(&selected, description, &mut connection) {
+        let (request_id, guard) = match self.prepare(&selected, description, &mut connection) {
             Ok(prepared) => prepared,
             Err(unsent) => return self.not_sent(current, unsent, connection),
         };
         current.request_id = Some(request_id);
         let received = self.exchange(&mut connection, request_id).await;
-        self.received(current, received, server, connection, watch)
+        self.received(current, received, server, connection, guard)
     }
 
-    /// A server that will do; if the command is bound to one, that one.
+    /// Selects a server. A pinned command selects its pinned server.
     async fn select(
         &mut self,
         pin: Option<&PinnedServer>,
@@ -193,10 +193,10 @@ impl<'c> Execution<'c> {
             Some(pin) => selection::SelectionTarget::Server(&pin.server.address),
             None => self.command.target.for_selection(),
         };
-        let watch = self.stop_watch();
+        let start = self.phase_start();
         let avoided = self.retry.deprioritized();
         let selected = self.executor.topology().select(target, avoided, operation, until).await;
-        self.spent.selecting += elapsed(watch);
+        self.spent.selecting += elapsed(start);
         selected
     }
 
@@ -205,57 +205,57 @@ impl<'c> Execution<'c> {
         pool: &Arc<Pool>,
         until: Option<Instant>,
     ) -> Result<PooledConnection> {
-        let watch = self.stop_watch();
+        let start = self.phase_start();
         let connection = pool.check_out(until).await;
         let opening = match &connection {
-            _ if watch.is_none() => false,
+            _ if start.is_none() => false,
             Ok(connection) => connection.is_new(),
             Err(_) => pool.counts().pending > 0,
         };
         let spent = &mut self.spent;
-        *if opening { &mut spent.connecting } else { &mut spent.checking_out } += elapsed(watch);
+        *if opening { &mut spent.connecting } else { &mut spent.checking_out } += elapsed(start);
         connection
     }
 
-    /// Runs only if somebody may want to know.
-    fn stop_watch(&self) -> Option<Instant> {
+    /// Returns the start of a phase, if the call has a deadline.
+    fn phase_start(&self) -> Option<Instant> {
         self.deadline.map(|_| now())
     }
 
-    /// Sends what was prepared through a connection, and waits for the reply.
+    /// Sends the prepared request and waits for the reply.
     async fn exchange(
         &mut self,
         connection: &mut PooledConnection,
         request_id: i32,
     ) -> Result<Bytes> {
-        let watch = self.stop_watch();
+        let start = self.phase_start();
         let acknowledged = self.command.acknowledged;
-        let sequence = document_sequence(&self.command, self.lent);
+        let sequence = document_sequence(&self.command, self.borrowed);
         let received = match self.deadline {
             None => connection.exchange(request_id, acknowledged, sequence.as_ref()).await,
             Some(deadline) => {
                 connection.exchange_by(deadline, request_id, acknowledged, sequence.as_ref()).await
             }
         };
-        self.spent.waiting += elapsed(watch);
+        self.spent.waiting += elapsed(start);
         received
     }
 
-    /// The request could not be made, or it is too late for it: nothing was sent.
+    /// Ends an attempt whose request was not sent: it is invalid, or the deadline is too close.
     fn not_sent(
         &mut self,
-        current: Current<'_>,
+        current: CurrentAttempt<'_>,
         unsent: Unsent,
         connection: PooledConnection,
     ) -> Ended {
         current.put_back(connection);
         match unsent {
             Unsent::TooLate(give_up) => self.give_up(give_up),
-            Unsent::Error(error) => self.failed(current, error, AttemptPhase::BeforeSend),
+            Unsent::Error(error) => self.record_failure(current, error, AttemptPhase::BeforeSend),
         }
     }
 
-    /// Writes the request into the connection's buffer, and tells that it is about to be sent.
+    /// Writes the request into the send buffer and emits the command started event.
     fn prepare(
         &mut self,
         selected: &Selected,
@@ -271,18 +271,19 @@ impl<'c> Execution<'c> {
                 self.txn_number = session.map(|session| session.next_txn_number()).transpose()?;
             }
         }
-        let Self { executor, command, lent, transaction, .. } = self;
+        let Self { executor, command, borrowed, transaction, .. } = self;
         let round_trip = description.and_then(|server| server.min_round_trip_time);
         let max_time = command.max_time.millis(self.deadline, round_trip).map_err(Error::from)?;
         let session = self.session.as_deref();
-        let context = Context::of(executor, command, session, transaction.part(), connection)?;
+        let context =
+            SessionFields::of(executor, command, session, transaction.position(), connection)?;
         let outgoing = Outgoing {
             name: &command.name,
             database: &command.database,
             body: context.body.as_ref().unwrap_or(&command.body),
-            sequence: document_sequence(command, *lent),
-            // In a transaction it is the primary, which nobody needs to be told.
-            read_preference: match transaction.part().is_inside() {
+            sequence: document_sequence(command, *borrowed),
+            // The specification: no `$readPreference` in a transaction, which runs on the primary.
+            read_preference: match transaction.position().is_inside() {
                 true => None,
                 false => command.target.read_preference(&selected.view.description, description),
             },
@@ -290,7 +291,7 @@ impl<'c> Execution<'c> {
             txn_number: self.txn_number,
             max_time,
             in_transaction: transaction.number().is_some(),
-            starts_transaction: transaction.part() == TransactionPosition::First,
+            starts_transaction: transaction.position() == TransactionPosition::First,
             cluster_time: context.cluster_time.as_deref().map(|time| &**time.document()),
             server_api: executor.server_api(),
             acknowledged: command.acknowledged,
@@ -299,7 +300,7 @@ impl<'c> Execution<'c> {
         let request_id = connection.prepare(&outgoing)?;
         check_sizes(connection, &outgoing)?;
         transaction.sending()?;
-        let watch = CommandEventGuard::start(
+        let guard = CommandEventGuard::start(
             executor,
             &outgoing,
             connection,
@@ -309,12 +310,12 @@ impl<'c> Execution<'c> {
         if let Some(session) = session {
             session.sending(now);
         }
-        Ok((request_id, watch))
+        Ok((request_id, guard))
     }
 
-    /// The session that the command runs in: the one it was given, else one of its own if the
-    /// server has sessions. Chosen only now that a connection is there, so that operations that
-    /// wait for one do not each hold a session.
+    /// Chooses the session: an explicit one, or else an implicit one if the server supports
+    /// sessions. Called after connection checkout, so that operations that wait for a connection
+    /// hold no session.
     fn begin_session(&mut self, connection: &PooledConnection, now: Instant) -> Result<()> {
         let lifetime = connection.hello.logical_session_timeout;
         let supported = lifetime.is_some() || self.executor.is_load_balanced();
@@ -337,14 +338,14 @@ impl<'c> Execution<'c> {
         }
     }
 
-    /// Takes in what came back, or that nothing did.
+    /// Processes the result of the exchange.
     fn received(
         &mut self,
-        current: Current<'_>,
+        current: CurrentAttempt<'_>,
         received: Result<Bytes>,
         server: &Arc<Server>,
         connection: PooledConnection,
-        watch: CommandEventGuard,
+        guard: CommandEventGuard,
     ) -> Ended {
         let (session, number) = (self.session.as_deref(), self.transaction.number());
         let status = context::process_reply(&received, self.executor.sessions(), session, number);
@@ -354,7 +355,7 @@ impl<'c> Execution<'c> {
                 .with_server(&connection.address)
                 .with_wire_version(connection.hello.max_wire_version)
         });
-        watch.finish(outcome.as_deref());
+        guard.finish(outcome.as_deref());
         match outcome {
             Ok(body) if status.has_write_failures => {
                 self.attempt_partially_failed(current, body, server, connection)
@@ -364,7 +365,7 @@ impl<'c> Execution<'c> {
                 self.retry.succeeded();
                 Ended::Break(Ok(reply))
             }
-            Err(error) => self.refused(current, error, connection),
+            Err(error) => self.attempt_failed(current, error, connection),
         }
     }
 
@@ -372,7 +373,7 @@ impl<'c> Execution<'c> {
     /// pinned.
     fn reply(
         &self,
-        current: &Current<'_>,
+        current: &CurrentAttempt<'_>,
         body: Bytes,
         server: &Arc<Server>,
         connection: PooledConnection,
@@ -386,11 +387,10 @@ impl<'c> Execution<'c> {
         reply
     }
 
-    /// The server did not refuse the command as a whole, but tells of writes that failed or may not
-    /// be durable.
+    /// Ends an attempt whose reply has `ok: 1`, but reports write errors or a write concern error.
     fn attempt_partially_failed(
         &mut self,
-        current: Current<'_>,
+        current: CurrentAttempt<'_>,
         body: Bytes,
         server: &Arc<Server>,
         connection: PooledConnection,
@@ -413,27 +413,32 @@ impl<'c> Execution<'c> {
         self.conclude(verdict, labels)
     }
 
-    /// The server refused the command, or the connection broke.
-    fn refused(
+    /// Ends an attempt with an error reply or a broken connection.
+    fn attempt_failed(
         &mut self,
-        current: Current<'_>,
+        current: CurrentAttempt<'_>,
         error: Error,
         connection: PooledConnection,
     ) -> Ended {
-        // The topology hears of it before the connection goes back (pitfall 25).
+        // The topology processes the error before the connection is checked in (pitfall 25).
         let topology = self.executor.topology();
-        if !error.is_out_of_time() {
+        if !error.is_deadline_exceeded() {
             topology.operation_failed(&connection, connection.generation(), &error);
         }
-        // A server that only refused can still be told to forget the cursor, or be sent more.
+        // After an error reply the connection stays usable, also for `killCursors`.
         if !error.is_network_error() {
             current.put_back(connection);
         }
-        self.failed(current, error, AttemptPhase::Sent)
+        self.record_failure(current, error, AttemptPhase::Sent)
     }
 
-    fn failed(&mut self, current: Current<'_>, mut error: Error, phase: AttemptPhase) -> Ended {
-        self.out_of_time |= error.is_out_of_time();
+    fn record_failure(
+        &mut self,
+        current: CurrentAttempt<'_>,
+        mut error: Error,
+        phase: AttemptPhase,
+    ) -> Ended {
+        self.deadline_exceeded |= error.is_deadline_exceeded();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
         let label = self.transaction.fail(&failure, &self.retry, &verdict);
@@ -448,7 +453,7 @@ impl<'c> Execution<'c> {
         self.conclude(verdict, labels)
     }
 
-    /// Goes on as the retry machine decided after a failure with these labels.
+    /// Follows the verdict of the retry machine.
     fn conclude(&mut self, verdict: RetryVerdict, labels: ErrorLabels) -> Ended {
         let overloaded = labels.retryable || labels.system_overloaded;
         if overloaded {
@@ -456,12 +461,12 @@ impl<'c> Execution<'c> {
         }
         match verdict.next {
             NextStep::Retry { wait } => {
-                self.tell_of_retry(wait, overloaded);
+                self.report_retry(wait, overloaded);
                 Ended::Continue(wait)
             }
             NextStep::GiveUp(give_up) => {
                 if overloaded {
-                    self.tell_of_giving_up(verdict.budget_exhausted);
+                    self.report_giving_up(verdict.budget_exhausted);
                 }
                 self.give_up(give_up)
             }
@@ -487,7 +492,7 @@ impl<'c> Execution<'c> {
         Ended::Break(raised)
     }
 
-    /// Gives an overloaded server time.
+    /// Waits for the backoff.
     async fn back_off(&mut self, wait: Duration) {
         self.backoff = wait;
         if !wait.is_zero() {
@@ -505,8 +510,8 @@ impl<'c> Execution<'c> {
                 reply.clock = Some(Clock { deadline, spent: self.spent });
                 return Ok(reply);
             }
-            Err(error) if self.out_of_time => deadline.exceeded(error, self.spent),
-            Err(error) => deadline.judge(error, self.spent),
+            Err(error) if self.deadline_exceeded => deadline.exceeded(error, self.spent),
+            Err(error) => deadline.or_exceeded(error, self.spent),
         };
         if error.is_timeout() {
             self.executor.counters().count_timeout();
@@ -514,14 +519,14 @@ impl<'c> Execution<'c> {
         Err(error)
     }
 
-    fn tell_of_retry(&self, backoff: Duration, overloaded: bool) {
+    fn report_retry(&self, backoff: Duration, overloaded: bool) {
         self.executor.counters().count_retry(overloaded);
         let failed_attempts = self.retry.failed_attempts();
         let tokens_left = self.executor.retry_budget().tokens_left();
         trace::retrying(self.trace(), failed_attempts, backoff, tokens_left, || {
             self.attempts.latest()
         });
-        self.executor.tell_of_retry(|| {
+        self.executor.emit_retry_event(|| {
             RetryEvent::Scheduled(RetryScheduledEvent {
                 command_name: self.command.name.to_string(),
                 operation_id: self.operation_id,
@@ -535,9 +540,9 @@ impl<'c> Execution<'c> {
         });
     }
 
-    fn tell_of_giving_up(&self, budget_exhausted: bool) {
+    fn report_giving_up(&self, budget_exhausted: bool) {
         if budget_exhausted {
-            self.executor.counters().count_refusal();
+            self.executor.counters().count_budget_exhausted();
         }
         let failed_attempts = self.retry.failed_attempts();
         let tokens_left = self.executor.retry_budget().tokens_left();
@@ -548,7 +553,7 @@ impl<'c> Execution<'c> {
             tokens_left,
             || self.attempts.latest(),
         );
-        self.executor.tell_of_retry(|| {
+        self.executor.emit_retry_event(|| {
             RetryEvent::GivenUp(OverloadGivenUpEvent {
                 command_name: self.command.name.to_string(),
                 operation_id: self.operation_id,
@@ -569,7 +574,7 @@ impl<'c> Execution<'c> {
 
 fn accept(body: Bytes, acknowledged: bool, status: ReplyStatus) -> Result<Bytes> {
     if !acknowledged {
-        return Ok(Bytes::from_static(UNANSWERED));
+        return Ok(Bytes::from_static(UNACKNOWLEDGED_REPLY));
     }
     if status.succeeded {
         return Ok(body);
@@ -588,28 +593,29 @@ fn has_open_cursor(reply: &bson::RawDocument) -> bool {
 /// Returns the document sequence of the command: the borrowed one, or its own.
 fn document_sequence<'a>(
     command: &'a Command,
-    lent: Option<&DocumentSequenceRef<'a>>,
+    borrowed: Option<&DocumentSequenceRef<'a>>,
 ) -> Option<DocumentSequenceRef<'a>> {
-    lent.cloned().or_else(|| command.sequence.as_ref().map(DocumentSequence::as_sequence_ref))
+    borrowed.cloned().or_else(|| command.sequence.as_ref().map(DocumentSequence::as_sequence_ref))
 }
 
 /// Returns the facts about the command that decide on a retry.
-fn for_retrying(
+fn command_facts(
     command: &Command,
-    lent: Option<&DocumentSequenceRef<'_>>,
+    borrowed: Option<&DocumentSequenceRef<'_>>,
     transaction: &TransactionContext,
 ) -> CommandFacts {
     let mut operation = CommandFacts::new(command.kind);
     operation.in_transaction = transaction.number().is_some();
     operation.acknowledged = command.acknowledged;
     operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
-    // What cannot be recognised may be of many documents (`update_many`), though it is one statement.
+    // Without a transaction number, one statement may affect many documents (`update_many`).
     operation.single_document = command.kind == CommandKind::RetryableWrite
-        && document_sequence(command, lent).is_none_or(|sequence| sequence.documents.is_single());
+        && document_sequence(command, borrowed)
+            .is_none_or(|sequence| sequence.documents.is_single());
     operation
 }
 
-/// A time limit without an end is still one: what can be tried again is, until it helps.
+/// Returns the deadline of a call with `timeoutMS: 0`: retryable errors are retried without limit.
 fn far_ahead() -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     now() + YEAR
@@ -619,8 +625,9 @@ fn elapsed(since: Option<Instant>) -> Duration {
     since.map_or(Duration::ZERO, |since| now().saturating_duration_since(since))
 }
 
-/// Refuses a message that the server would refuse by closing the connection; and, where nobody
-/// would hear the server refuse it, a document that is too large.
+/// Returns an error for a message that exceeds `maxMessageSizeBytes`, at which the server would
+/// close the connection, and for a document of an unacknowledged write that exceeds
+/// `maxBsonObjectSize`, because no error reply would report it.
 fn check_sizes(connection: &Connection, outgoing: &Outgoing<'_>) -> Result<()> {
     let limit = |limit: Option<i32>| limit.and_then(|limit| usize::try_from(limit).ok());
     let size = connection.prepared_size();
@@ -631,11 +638,13 @@ fn check_sizes(connection: &Connection, outgoing: &Outgoing<'_>) -> Result<()> {
             "the message is {size} bytes long, but the server takes {limit} at most"
         )));
     }
-    // The operations of a client's bulk write were measured when they were planned: what is limited
-    // is a document in one, and not the whole.
+    // The documents of a client bulk write were measured when its batches were built.
     let measured = |sequence: &&DocumentSequenceRef<'_>| sequence.ns_info.is_some();
-    let unheard = outgoing.sequence.as_ref().filter(|it| !outgoing.acknowledged && !measured(it));
-    if let (Some(sequence), Some(limit)) = (unheard, limit(connection.hello.max_bson_object_size)) {
+    let unacknowledged =
+        outgoing.sequence.as_ref().filter(|it| !outgoing.acknowledged && !measured(it));
+    if let (Some(sequence), Some(limit)) =
+        (unacknowledged, limit(connection.hello.max_bson_object_size))
+    {
         let mut largest = 0;
         sequence.documents.for_each(|it| largest = largest.max(it.as_bytes().len()))?;
         if largest > limit {

@@ -40,7 +40,7 @@ pub struct ClientMetrics {
     pub retry_token_capacity: u32,
 }
 
-/// The numbers as they are counted.
+/// Counters behind [`ClientMetrics`].
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     retries: AtomicU64,
@@ -52,29 +52,29 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// An attempt failed because of overload.
+    /// Counts an attempt that failed because of overload.
     pub(crate) fn count_overload(&self) {
         self.overload_errors.fetch_add(1, Relaxed);
     }
 
-    /// A command will be tried again.
+    /// Counts a retry.
     pub(crate) fn count_retry(&self, overloaded: bool) {
         self.retries.fetch_add(1, Relaxed);
         self.overload_retries.fetch_add(u64::from(overloaded), Relaxed);
     }
 
-    /// The allowance was used up.
-    pub(crate) fn count_refusal(&self) {
+    /// Counts a retry that the exhausted retry budget prevented.
+    pub(crate) fn count_budget_exhausted(&self) {
         self.retries_refused.fetch_add(1, Relaxed);
     }
 
-    /// So long was waited.
+    /// Adds the duration of a backoff.
     pub(crate) fn count_backoff(&self, waited: Duration) {
         let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
         self.backoff_nanos.fetch_add(nanos, Relaxed);
     }
 
-    /// A call was not done when its time was over.
+    /// Counts a call whose deadline passed.
     pub(crate) fn count_timeout(&self) {
         self.timeouts.fetch_add(1, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The waits between attempts, with the clock in hand and the die loaded.
+//! Backoff between attempts, with the clock paused and fixed jitter.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -16,7 +16,7 @@ use crate::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A server that sheds all load.
+/// Creates a server that rejects every insert as overloaded.
 fn overloaded_server() -> Server {
     Server::with_handler(Role::Primary, |request| {
         let refused = doc! {
@@ -28,7 +28,7 @@ fn overloaded_server() -> Server {
 }
 
 #[tokio::test]
-async fn the_waits_are_100_200_400_800_and_1600_milliseconds_before_jitter() {
+async fn backoff_is_100_200_400_800_and_1600_milliseconds_before_jitter() {
     let server = overloaded_server();
     let (commands, retries) = (Recorder::new(), Recorder::new());
     let mut options = ClientOptions::parse(server.uri("")).await.unwrap();
@@ -62,13 +62,13 @@ async fn the_waits_are_100_200_400_800_and_1600_milliseconds_before_jitter() {
 }
 
 #[tokio::test]
-async fn a_wait_that_would_cross_the_deadline_is_not_begun_and_costs_no_token() {
+async fn backoff_past_the_deadline_is_not_begun_and_takes_no_token() {
     // pitfall 32
     let server = overloaded_server();
     let options = ClientOptions::parse(server.uri("")).await.unwrap();
     let client = Client::with_jitter(options, || 1.0).unwrap();
     let books = client.database("db").collection::<bson::Document>("books");
-    // The clock stands still, so that nothing but the wait can take too long.
+    // The clock is paused, so that only the backoff can pass the deadline.
     let _clock = Clock::stopped();
     for timeout in [50, 100] {
         let insert = books.insert_one(doc! {}).timeout(timeout * MS);

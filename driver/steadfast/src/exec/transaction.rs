@@ -22,13 +22,13 @@ use crate::{
 
 /// Position of a command in a transaction, if it is part of one.
 pub(super) struct TransactionContext {
-    part: TransactionPosition,
-    /// The session whose transaction it is.
+    position: TransactionPosition,
+    /// Session of the transaction. `None` if it is no longer the session's transaction.
     session: Option<Arc<Session>>,
-    /// The transaction's `txnNumber`.
+    /// `txnNumber` of the transaction.
     number: Option<i64>,
     /// Pinned server of the first attempt of an abort.
-    left: Option<PinnedServer>,
+    abort_pin: Option<PinnedServer>,
 }
 
 impl TransactionContext {
@@ -36,15 +36,20 @@ impl TransactionContext {
     ///
     /// # Errors
     ///
-    /// The transaction that the command was built in has ended.
+    /// [`ErrorKind::Transaction`](crate::error::ErrorKind::Transaction) if the transaction that the
+    /// command was built in has ended.
     pub(super) fn of(command: &Command) -> Result<Self> {
-        let outside =
-            Self { part: TransactionPosition::Outside, session: None, number: None, left: None };
+        let outside = Self {
+            position: TransactionPosition::Outside,
+            session: None,
+            number: None,
+            abort_pin: None,
+        };
         let Some(session) = &command.session else { return Ok(outside) };
         if session.kind == session::Kind::Implicit {
             return Ok(outside);
         }
-        let (part, left) = match command.kind {
+        let (position, abort_pin) = match command.kind {
             CommandKind::EndTransaction if command.name == "commitTransaction" => {
                 (TransactionPosition::Commit, None)
             }
@@ -58,7 +63,7 @@ impl TransactionContext {
             | CommandKind::Generic
             | CommandKind::GetMore => (session.begin_operation(command.scope)?, None),
         };
-        if part == TransactionPosition::Outside {
+        if position == TransactionPosition::Outside {
             return Ok(outside);
         }
         let number = match (&command.abandoned, command.scope) {
@@ -70,31 +75,31 @@ impl TransactionContext {
         };
         // Only the session's own transaction changes the session's state.
         let session = command.abandoned.is_none().then(|| Arc::clone(session));
-        Ok(Self { part, session, number: Some(number), left })
+        Ok(Self { position, session, number: Some(number), abort_pin })
     }
 
-    pub(super) fn part(&self) -> TransactionPosition {
-        self.part
+    pub(super) fn position(&self) -> TransactionPosition {
+        self.position
     }
 
-    /// The number of the transaction.
+    /// Returns the `txnNumber` of the transaction.
     pub(super) fn number(&self) -> Option<i64> {
         self.number
     }
 
-    /// A commit goes on from what is known of the commits before it.
+    /// Adds the outcomes of earlier calls of `commitTransaction` to those of this one.
     pub(super) fn resume(&self, retry: Retry) -> Retry {
         match &self.session {
-            Some(session) if self.part == TransactionPosition::Commit => retry
+            Some(session) if self.position == TransactionPosition::Commit => retry
                 .continuing_from(session.transaction(|transaction| transaction.commits().clone())),
             _ => retry,
         }
     }
 
-    /// An attempt begins: where it is bound to go, by its cursor or by the transaction.
+    /// Begins an attempt. Returns the pinned server of the cursor or of the transaction.
     pub(super) fn begin_attempt(&mut self, target: &Target) -> Option<PinnedServer> {
-        let bound = match (&self.session, self.part) {
-            (_, TransactionPosition::Abort) => self.left.take(),
+        let pinned = match (&self.session, self.position) {
+            (_, TransactionPosition::Abort) => self.abort_pin.take(),
             (None, _) | (_, TransactionPosition::Outside) => None,
             (Some(session), TransactionPosition::First | TransactionPosition::Later) => {
                 session.pin()
@@ -106,11 +111,11 @@ impl TransactionContext {
         };
         match target {
             Target::Cursor(pin) => Some(pin.clone()),
-            Target::Write | Target::Read(_) | Target::WritingAggregate(_) => bound,
+            Target::Write | Target::Read(_) | Target::WritingAggregate(_) => pinned,
         }
     }
 
-    /// A connection is there. If it is a router's, the transaction that begins stays with it.
+    /// Pins the transaction to the selected mongos, or to the connection behind a load balancer.
     pub(super) fn pin(
         &self,
         pin: &mut Option<PinnedServer>,
@@ -119,7 +124,7 @@ impl TransactionContext {
         load_balanced: bool,
     ) {
         let Some(session) =
-            self.session.as_ref().filter(|_| self.part == TransactionPosition::First)
+            self.session.as_ref().filter(|_| self.position == TransactionPosition::First)
         else {
             return;
         };
@@ -129,21 +134,21 @@ impl TransactionContext {
             Some(ServerType::Mongos) => PinnedConnection::default(),
             _ => return,
         };
-        let bound = PinnedServer { server: Arc::clone(server), connection };
-        session.set_pin(bound.clone());
-        *pin = Some(bound);
+        let pinned = PinnedServer { server: Arc::clone(server), connection };
+        session.set_pin(pinned.clone());
+        *pin = Some(pinned);
     }
 
-    /// Notes that the command is about to be sent.
+    /// Records that the command is about to be sent.
     ///
     /// # Errors
     ///
-    /// The transaction has ended in the meantime: its session, or the future that was to commit it,
-    /// was dropped.
+    /// [`ErrorKind::Transaction`](crate::error::ErrorKind::Transaction) if the transaction has
+    /// ended: its session, or the future that was to commit it, was dropped.
     pub(super) fn sending(&self) -> Result<()> {
         if let (Some(session), Some(number)) = (&self.session, self.number) {
-            session.transaction(|transaction| transaction.begin_send(self.part, number))?;
-            if self.part == TransactionPosition::Abort {
+            session.transaction(|transaction| transaction.begin_send(self.position, number))?;
+            if self.position == TransactionPosition::Abort {
                 drop(session.unpin());
             }
         }
@@ -160,18 +165,18 @@ impl TransactionContext {
     ) -> Option<&'static str> {
         let session = self.session.as_ref()?;
         let retryable = verdict.add_retryable_write_label || failure.labels.retryable_write;
-        let label = self.part.label(failure, retryable);
+        let label = self.position.label(failure, retryable);
         let is_retried = matches!(verdict.next, NextStep::Retry { .. });
         let keeps_pin = session.transaction(|transaction| {
-            transaction.end_attempt_failed(self.part, failure.labels);
-            if self.part == TransactionPosition::Commit {
+            transaction.end_attempt_failed(self.position, failure.labels);
+            if self.position == TransactionPosition::Commit {
                 // If the future is dropped in the backoff, this remains the outcome of the commit.
                 transaction.commit_ended(retry.outcomes().clone());
             }
             // Only the pinned mongos has the operations that the transaction has sent.
             is_retried && transaction.state() == TransactionState::InProgress
         });
-        if !keeps_pin && unpins(self.part, failure.labels, label) {
+        if !keeps_pin && unpins(self.position, failure.labels, label) {
             drop(session.unpin());
         }
         label
@@ -179,15 +184,15 @@ impl TransactionContext {
 
     /// Unpins the session because no server could be selected. Returns the label that the error gets.
     pub(super) fn without_server(&self) -> Option<&'static str> {
-        let (label, session) = (self.part.label_without_server()?, self.session.as_ref()?);
+        let (label, session) = (self.position.label_without_server()?, self.session.as_ref()?);
         drop(session.unpin());
         Some(label)
     }
 
-    /// The command has ended.
+    /// Records the end of the command.
     pub(super) fn end(&self, retry: &Retry, succeeded: bool) {
         let Some(session) =
-            self.session.as_ref().filter(|_| self.part == TransactionPosition::Commit)
+            self.session.as_ref().filter(|_| self.position == TransactionPosition::Commit)
         else {
             return;
         };

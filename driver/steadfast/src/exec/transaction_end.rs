@@ -14,12 +14,12 @@ use crate::{
     session::Session,
 };
 
-/// Commits the transaction of the session that it runs in.
+/// Returns the command that commits the transaction of its session.
 pub(crate) fn commit() -> Command {
     end(cstr!("commitTransaction"))
 }
 
-/// Aborts the transaction of the session that it runs in.
+/// Returns the command that aborts the transaction of its session.
 pub(crate) fn abort() -> Command {
     end(cstr!("abortTransaction"))
 }
@@ -28,7 +28,7 @@ fn end(name: &'static bson::raw::CStr) -> Command {
     Command::new(name, 1, &Arc::from("admin"), Target::Write, CommandKind::EndTransaction)
 }
 
-/// The fields of such a command for one attempt: what it says may change from one to the next.
+/// Returns the fields of one attempt, which may differ between attempts.
 fn fields(
     command: &Command,
     write_concern: Option<&WriteConcern>,
@@ -50,21 +50,21 @@ fn fields(
     Ok(fields)
 }
 
-/// The fields of a commit or an abort for this attempt.
+/// Returns the fields of a commit or abort for this attempt.
 pub(super) fn of_attempt(
     session: &Session,
     command: &Command,
-    part: TransactionPosition,
+    position: TransactionPosition,
 ) -> Result<RawDocumentBuf> {
     let with_fields = |transaction: &mut Transaction| {
         let settings = transaction.settings();
-        let (mut write_concern, mut max_time) = match part {
+        let (mut write_concern, mut max_time) = match position {
             TransactionPosition::Commit => {
                 (transaction.commit_write_concern(), settings.max_commit_time)
             }
             _ => (settings.write_concern.clone(), None),
         };
-        // DocumentSequenceRef a deadline, no other limit counts.
+        // With a deadline, `maxTimeMS` and `wtimeout` of the options are not sent.
         if command.deadline.is_some() {
             max_time = None;
             if let Some(concern) = &mut write_concern {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_says_only_what_was_asked_for() {
+    fn commit_contains_only_set_fields() {
         let plain = fields(&commit(), None, None, None).unwrap();
         assert_eq!(shown(&plain), doc! { "commitTransaction": 1 });
         let nothing = WriteConcern::default();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_says_how_durable_how_long_and_what_it_recovers() {
+    fn commit_contains_write_concern_max_time_and_recovery_token() {
         let concern = WriteConcern::majority();
         let token = rawdoc! { "recoveryShardId": "a" };
         let limit = Some(Duration::from_millis(60));

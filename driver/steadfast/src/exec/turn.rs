@@ -17,10 +17,10 @@ use crate::{
     session::{self, Session, TransactionScope},
 };
 
-/// For how long an operation goes on that nobody waits for, and is waited for by the next.
-const FORGOTTEN_OPERATION_LIMIT: Duration = Duration::from_secs(3);
+/// Time-out of an operation whose future was dropped, for which the next operation waits.
+const DROPPED_OPERATION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The session whose transaction the command is to wait its turn in.
+/// Returns the session if the command must wait for the operation before it in the transaction.
 pub(super) fn session_of(executor: &Executor, command: &Command) -> Option<Arc<Session>> {
     let session = command.session.as_ref().filter(|it| it.kind != session::Kind::Implicit)?;
     if command.scope == TransactionScope::Outside && command.kind != CommandKind::EndTransaction {
@@ -33,29 +33,30 @@ pub(super) fn session_of(executor: &Executor, command: &Command) -> Option<Arc<S
 }
 
 impl Executor {
-    /// Carries out a command of a transaction when what went before it in the transaction is over.
-    pub(super) async fn carry_out_in_turn(
+    /// Executes a command of a transaction after the operation before it has ended.
+    pub(super) async fn execute_in_order(
         &self,
         session: Arc<Session>,
         operation_id: i64,
         mut command: Box<Command>,
     ) -> Result<Reply> {
-        // Waiting takes of the command's own time. If that is over then, it finds so by itself.
+        // The wait is part of the command's time-out. After it, the attempt detects a passed
+        // deadline.
         let left = command.start_clock().and_then(Deadline::remaining);
-        let limit = left.unwrap_or(Duration::MAX).min(FORGOTTEN_OPERATION_LIMIT);
+        let limit = left.unwrap_or(Duration::MAX).min(DROPPED_OPERATION_TIMEOUT);
         let turn = async {
-            // An abort ends what it would wait for.
+            // An abort does not wait for another abort.
             if command.kind != CommandKind::EndTransaction {
                 session.background_abort(None).await;
             }
             session.turn().await
         };
         let turn = tokio::time::timeout(limit, turn).await.ok();
-        // The end of a transaction may be asked for again, and is the same each time.
+        // The end of a transaction can be repeated and needs no task.
         if !matches!(command.scope, TransactionScope::Inside(_)) {
-            return self.carry_out(operation_id, command).await;
+            return self.execute(operation_id, command).await;
         }
-        // Decided before the hand-over: the session may be dropped before the task runs.
+        // Determined before the task is spawned: the session may be dropped before it runs.
         let transaction = TransactionContext::of(&command)?;
         let (sender, answer) = oneshot::channel();
         self.spawn(operate(self.clone(), turn, operation_id, command, transaction, sender));
@@ -78,7 +79,7 @@ async fn operate(
     let outcome = tokio::select! {
         outcome = &mut run => Some(outcome),
         () = sender.closed() => {
-            let _ = tokio::time::timeout(FORGOTTEN_OPERATION_LIMIT, run).await;
+            let _ = tokio::time::timeout(DROPPED_OPERATION_TIMEOUT, run).await;
             None
         }
     };

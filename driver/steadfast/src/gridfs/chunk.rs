@@ -21,7 +21,7 @@ pub(super) struct Chunk<'a> {
 
 /// Kind of a chunk that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ChunkKind {
     /// The expected chunk.
     Expected,
     /// An empty chunk after the last. Some drivers wrote it, and the specification allows to ignore
@@ -30,11 +30,11 @@ pub(super) enum Found {
 }
 
 /// Checks the number and the size of a chunk.
-pub(super) fn check(chunk: &RawDocument, expected: u32, layout: &Layout) -> Result<Found> {
+pub(super) fn check(chunk: &RawDocument, expected: u32, layout: &Layout) -> Result<ChunkKind> {
     let found = number_of(chunk).ok_or_else(|| invalid(expected, "a chunk without n"))?;
     let length = data(chunk).ok_or_else(|| invalid(expected, "a chunk without data"))?.len();
     if expected >= layout.count && length == 0 {
-        return Ok(Found::Surplus);
+        return Ok(ChunkKind::Surplus);
     }
     if expected >= layout.count {
         let (actual_number, expected_number) = (layout.count.saturating_add(1), layout.count);
@@ -52,7 +52,7 @@ pub(super) fn check(chunk: &RawDocument, expected: u32, layout: &Layout) -> Resu
             GridFsErrorKind::WrongSizeChunk { actual_size: length, expected_size, n: expected };
         return Err(kind.into());
     }
-    Ok(Found::Expected)
+    Ok(ChunkKind::Expected)
 }
 
 /// Returns the contents of a chunk.
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn expected_chunk_passes_with_any_numeric_type() {
         for n in [Bson::Int32(1), Bson::Int64(1), Bson::Double(1.0)] {
-            assert_eq!(check(&chunk(n, 4), 1, &layout(10)).unwrap(), Found::Expected);
+            assert_eq!(check(&chunk(n, 4), 1, &layout(10)).unwrap(), ChunkKind::Expected);
         }
-        assert_eq!(check(&chunk(2, 2), 2, &layout(10)).unwrap(), Found::Expected);
+        assert_eq!(check(&chunk(2, 2), 2, &layout(10)).unwrap(), ChunkKind::Expected);
         assert_eq!(data(&chunk(0, 3)), Some(&[7; 3][..]));
     }
 
@@ -132,6 +132,6 @@ mod tests {
 
     #[test]
     fn empty_chunk_after_the_last_is_ignored() {
-        assert_eq!(check(&chunk(3, 0), 3, &layout(10)).unwrap(), Found::Surplus);
+        assert_eq!(check(&chunk(3, 0), 3, &layout(10)).unwrap(), ChunkKind::Surplus);
     }
 }

@@ -12,7 +12,7 @@ use bson::{Document, doc};
 
 use super::{
     FilesCollectionDocument, GridFsBucket,
-    chunk::{self, Found},
+    chunk::{self, ChunkKind},
     equals,
     file::Layout,
 };
@@ -53,11 +53,11 @@ pub struct GridFsDownloadStream {
     layout: Layout,
     /// Offset of the next byte.
     position: u64,
-    source: Source,
+    source: ChunkSource,
 }
 
 /// Source of the chunks.
-enum Source {
+enum ChunkSource {
     /// No query was sent.
     NotQueried,
     /// Query in progress, and the number of its first chunk.
@@ -71,7 +71,7 @@ enum Source {
 impl GridFsDownloadStream {
     pub(super) fn new(bucket: GridFsBucket, file: FilesCollectionDocument) -> Result<Self> {
         let layout = Layout::of(&file)?;
-        Ok(Self { bucket, file, layout, position: 0, source: Source::NotQueried })
+        Ok(Self { bucket, file, layout, position: 0, source: ChunkSource::NotQueried })
     }
 
     /// Returns the document of the file.
@@ -90,12 +90,12 @@ impl GridFsDownloadStream {
     /// the file.
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[u8]>> {
         if let Err(error) = ready!(self.poll_chunk(cx)) {
-            self.source = Source::Failed(error.clone());
+            self.source = ChunkSource::Failed(error.clone());
             return Poll::Ready(Err(error));
         }
         let (n, offset) = self.layout.locate(self.position);
         let bytes = match &self.source {
-            Source::Open { cursor, next, at_chunk: true } if *next == n + 1 => {
+            ChunkSource::Open { cursor, next, at_chunk: true } if *next == n + 1 => {
                 chunk::data(cursor.current()).and_then(|data| data.get(offset..))
             }
             _ => None,
@@ -108,24 +108,28 @@ impl GridFsDownloadStream {
         loop {
             let (wanted, _) = self.layout.locate(self.position);
             match &mut self.source {
-                Source::Failed(error) => return Poll::Ready(Err(error.clone())),
-                Source::NotQueried if wanted == self.layout.count => return Poll::Ready(Ok(())),
-                Source::NotQueried => self.source = Source::Querying(self.ask(wanted), wanted),
-                Source::Querying(answer, next) => {
-                    let (next, cursor) = (*next, Box::new(ready!(answer.as_mut().poll(cx))?));
-                    self.source = Source::Open { cursor, next, at_chunk: false };
-                }
-                Source::Open { next, at_chunk: true, .. } if *next == wanted + 1 => {
+                ChunkSource::Failed(error) => return Poll::Ready(Err(error.clone())),
+                ChunkSource::NotQueried if wanted == self.layout.count => {
                     return Poll::Ready(Ok(()));
                 }
-                Source::Open { cursor, next, at_chunk } => {
+                ChunkSource::NotQueried => {
+                    self.source = ChunkSource::Querying(self.query_chunks(wanted), wanted);
+                }
+                ChunkSource::Querying(answer, next) => {
+                    let (next, cursor) = (*next, Box::new(ready!(answer.as_mut().poll(cx))?));
+                    self.source = ChunkSource::Open { cursor, next, at_chunk: false };
+                }
+                ChunkSource::Open { next, at_chunk: true, .. } if *next == wanted + 1 => {
+                    return Poll::Ready(Ok(()));
+                }
+                ChunkSource::Open { cursor, next, at_chunk } => {
                     *at_chunk = false;
                     if !ready!(cursor.poll_advance(cx))? {
                         return Poll::Ready(at_end(*next, &self.layout));
                     }
                     match chunk::check(cursor.current(), *next, &self.layout)? {
-                        Found::Surplus => {}
-                        Found::Expected => {
+                        ChunkKind::Surplus => {}
+                        ChunkKind::Expected => {
                             *at_chunk = true;
                             *next += 1;
                         }
@@ -136,7 +140,7 @@ impl GridFsDownloadStream {
     }
 
     /// Queries the chunks from this one on.
-    fn ask(&self, from: u32) -> ActionFuture<'static, Cursor<Document>> {
+    fn query_chunks(&self, from: u32) -> ActionFuture<'static, Cursor<Document>> {
         let mut filter = equals("files_id", &self.file.id);
         if from > 0 {
             filter.insert("n", doc! { "$gte": i64::from(from) });
@@ -146,12 +150,12 @@ impl GridFsDownloadStream {
     }
 
     /// Advances the position.
-    fn pass(&mut self, count: usize) {
+    fn advance(&mut self, count: usize) {
         self.position = self.position.saturating_add(count as u64);
     }
 
     /// Seeks to a position, which may be past the end.
-    fn go_to(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         let (from, by) = match to {
             SeekFrom::Start(position) => (position, 0),
             SeekFrom::End(by) => (self.layout.length, by),
@@ -165,14 +169,14 @@ impl GridFsDownloadStream {
         let (wanted, _) = self.layout.locate(position);
         // The cursor can be used further if the position is in its current or next chunk.
         let on_the_way = match &self.source {
-            Source::Open { next, at_chunk, .. } => {
+            ChunkSource::Open { next, at_chunk, .. } => {
                 wanted == *next || (*at_chunk && wanted + 1 == *next)
             }
-            Source::Querying(_, next) => wanted == *next,
-            Source::NotQueried | Source::Failed(_) => true,
+            ChunkSource::Querying(_, next) => wanted == *next,
+            ChunkSource::NotQueried | ChunkSource::Failed(_) => true,
         };
         if !on_the_way {
-            self.source = Source::NotQueried;
+            self.source = ChunkSource::NotQueried;
         }
         Ok(position)
     }

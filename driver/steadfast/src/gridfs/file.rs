@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_chunk_is_as_long_as_what_is_left() {
+    fn last_chunk_has_the_remaining_length() {
         for (length, lengths) in
             [(0, &[][..]), (1, &[1]), (4, &[4]), (5, &[4, 1]), (8, &[4, 4]), (10, &[4, 4, 2])]
         {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_in_a_chunk_or_past_the_last() {
+    fn position_is_in_a_chunk_or_past_the_last() {
         let layout = Layout::of(&file(10, 4)).unwrap();
         assert_eq!(layout.locate(0), (0, 0));
         assert_eq!(layout.locate(7), (1, 3));

@@ -19,7 +19,7 @@ impl GridFsBucket {
     /// Creates the indexes at the first upload if the bucket is empty.
     pub(super) async fn ensure_indexes(&self) -> Result<()> {
         let known = Arc::clone(&lock(&self.inner.indexes));
-        known.get_or_try_init(|| self.make_indexes()).await?;
+        known.get_or_try_init(|| self.create_indexes()).await?;
         Ok(())
     }
 
@@ -28,7 +28,7 @@ impl GridFsBucket {
         *lock(&self.inner.indexes) = IndexState::default();
     }
 
-    async fn make_indexes(&self) -> Result<()> {
+    async fn create_indexes(&self) -> Result<()> {
         let files = self.files_in_time()?.clone_with_type::<Document>();
         // The specification: read from the primary, with a query rather than a count.
         let any = files
@@ -40,13 +40,14 @@ impl GridFsBucket {
             return Ok(());
         }
         let files = || Ok(self.files_in_time()?.clone_with_type());
-        self.make_index(&files, doc! { "filename": 1, "uploadDate": 1 }, false).await?;
+        self.create_index_if_missing(&files, doc! { "filename": 1, "uploadDate": 1 }, false)
+            .await?;
         let chunks = || self.chunks_in_time();
-        self.make_index(&chunks, doc! { "files_id": 1, "n": 1 }, true).await
+        self.create_index_if_missing(&chunks, doc! { "files_id": 1, "n": 1 }, true).await
     }
 
     /// Creates an index unless it exists: the user may not have the privilege to create indexes.
-    async fn make_index(
+    async fn create_index_if_missing(
         &self,
         collection: &(dyn Fn() -> Result<Collection<Document>> + Sync),
         keys: Document,

@@ -27,24 +27,25 @@ impl GridFsBucket {
 
     /// Returns the files collection with the remaining time as its time-out.
     pub(crate) fn files_in_time(&self) -> Result<Collection<FilesCollectionDocument>> {
-        Ok(self.files().with_timeout(self.left()?))
+        Ok(self.files().with_timeout(self.remaining()?))
     }
 
     /// Returns the chunks collection with the remaining time as its time-out.
     pub(crate) fn chunks_in_time(&self) -> Result<Collection<Document>> {
-        Ok(self.chunks().with_timeout(self.left()?))
+        Ok(self.chunks().with_timeout(self.remaining()?))
     }
 
-    fn left(&self) -> Result<Option<Duration>> {
+    fn remaining(&self) -> Result<Option<Duration>> {
         let Some(deadline) = self.deadline else { return Ok(None) };
         match deadline.remaining() {
             // A time-out of zero would mean no limit.
-            Some(left) if left.is_zero() => {
-                let error =
-                    Error::out_of_time("the deadline passed between two commands of the call");
+            Some(remaining) if remaining.is_zero() => {
+                let error = Error::deadline_exceeded(
+                    "the deadline passed between two commands of the call",
+                );
                 Err(deadline.exceeded(error, TimeSpent::default()))
             }
-            left => Ok(Some(left.unwrap_or(Duration::ZERO))),
+            remaining => Ok(Some(remaining.unwrap_or(Duration::ZERO))),
         }
     }
 }
@@ -62,16 +63,16 @@ mod tests {
     async fn commands_of_a_call_share_its_deadline() {
         const MS: Duration = Duration::from_millis(1);
         let files = bucket(Some(100 * MS)).timed(None);
-        let left = |bucket: &GridFsBucket| bucket.files_in_time().unwrap().timeout();
+        let remaining = |bucket: &GridFsBucket| bucket.files_in_time().unwrap().timeout();
         tokio::time::advance(30 * MS).await;
-        assert_eq!(left(&files), Some(70 * MS));
+        assert_eq!(remaining(&files), Some(70 * MS));
         assert_eq!(files.chunks_in_time().unwrap().timeout(), Some(70 * MS));
-        assert_eq!(left(&files.timed(Some(20 * MS))), Some(20 * MS));
+        assert_eq!(remaining(&files.timed(Some(20 * MS))), Some(20 * MS));
         tokio::time::advance(70 * MS).await;
         let error = files.chunks_in_time().unwrap_err();
         assert!(error.is_timeout(), "{error}");
-        assert_eq!(left(&files.renewed()), Some(100 * MS));
-        assert_eq!(left(&bucket(None).timed(None)), None);
-        assert_eq!(left(&bucket(Some(Duration::ZERO)).timed(None)), Some(Duration::ZERO));
+        assert_eq!(remaining(&files.renewed()), Some(100 * MS));
+        assert_eq!(remaining(&bucket(None).timed(None)), None);
+        assert_eq!(remaining(&bucket(Some(Duration::ZERO)).timed(None)), Some(Duration::ZERO));
     }
 }

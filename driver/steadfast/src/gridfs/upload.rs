@@ -70,7 +70,7 @@ pub struct GridFsUploadStream {
     stored: StoredChunks,
     /// Insert of chunks in progress.
     in_flight: Option<PendingResult>,
-    state: State,
+    state: UploadState,
 }
 
 /// Result of a task that stores something.
@@ -78,7 +78,7 @@ type PendingResult = oneshot::Receiver<Result<()>>;
 
 /// State of an upload. It moves down this list and may skip states.
 #[derive(Debug)]
-enum State {
+enum UploadState {
     /// Accepts bytes.
     Writing,
     /// All bytes are sent, including the last chunk.
@@ -117,7 +117,7 @@ impl GridFsUploadStream {
             sent_bytes: 0,
             stored: StoredChunks::default(),
             in_flight: None,
-            state: State::Writing,
+            state: UploadState::Writing,
         })
     }
 
@@ -182,19 +182,19 @@ impl GridFsUploadStream {
         // Waits for the insert in progress, so that it does not follow the deletion. Its result
         // does not matter.
         let _ = poll_fn(|cx| self.poll_in_flight(cx)).await;
-        if matches!(self.state, State::WritingFile(..)) {
-            let _ = poll_fn(|cx| self.poll_filed(cx)).await;
+        if matches!(self.state, UploadState::WritingFile(..)) {
+            let _ = poll_fn(|cx| self.poll_file_document(cx)).await;
         }
         let original_error = match &self.state {
-            State::Closed | State::Aborted => return Err(closed()),
-            State::Broken(error) => error.clone(),
-            State::Writing | State::Ending | State::WritingFile(..) => None,
+            UploadState::Closed | UploadState::Aborted => return Err(closed()),
+            UploadState::Broken(error) => error.clone(),
+            UploadState::Writing | UploadState::Ending | UploadState::WritingFile(..) => None,
         };
         self.buffer = Vec::new();
-        self.state = State::Broken(original_error.clone());
+        self.state = UploadState::Broken(original_error.clone());
         match self.stored.delete(&self.bucket, &self.id).await {
             Ok(()) => {
-                self.state = State::Aborted;
+                self.state = UploadState::Aborted;
                 Ok(())
             }
             Err(delete_error) => {
@@ -205,21 +205,21 @@ impl GridFsUploadStream {
         }
     }
 
-    /// Buffers bytes, as many as there is room for.
-    fn poll_take(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+    /// Buffers bytes, as many as it has capacity for.
+    fn poll_buffer(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         if let Poll::Ready(Err(error)) = self.poll_in_flight(cx) {
             return Poll::Ready(Err(error));
         }
-        if !matches!(self.state, State::Writing) {
+        if !matches!(self.state, UploadState::Writing) {
             return Poll::Ready(Err(self.closed_error()));
         }
-        if self.room() == 0 {
+        if self.buffer_capacity() == 0 {
             ready!(self.poll_in_flight(cx))?;
             self.send(self.buffer.len())?;
         }
-        let taken = bytes.len().min(self.room());
+        let taken = bytes.len().min(self.buffer_capacity());
         self.buffer.extend_from_slice(&bytes[..taken]);
-        if self.room() == 0 && self.in_flight.is_none() {
+        if self.buffer_capacity() == 0 && self.in_flight.is_none() {
             self.send(self.buffer.len())?;
         }
         Poll::Ready(Ok(taken))
@@ -229,9 +229,9 @@ impl GridFsUploadStream {
     fn poll_store(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         ready!(self.poll_in_flight(cx))?;
         match self.state {
-            State::Writing => {}
-            State::Ending | State::WritingFile(..) => return self.poll_end(cx),
-            State::Closed | State::Broken(_) | State::Aborted => {
+            UploadState::Writing => {}
+            UploadState::Ending | UploadState::WritingFile(..) => return self.poll_end(cx),
+            UploadState::Closed | UploadState::Broken(_) | UploadState::Aborted => {
                 return Poll::Ready(Err(self.closed_error()));
             }
         }
@@ -245,13 +245,13 @@ impl GridFsUploadStream {
         loop {
             ready!(self.poll_in_flight(cx))?;
             match self.state {
-                State::Writing => {
-                    self.state = State::Ending;
+                UploadState::Writing => {
+                    self.state = UploadState::Ending;
                     self.send(self.buffer.len())?;
                 }
-                State::Ending => self.file(),
-                State::WritingFile(..) => return self.poll_filed(cx),
-                State::Closed | State::Broken(_) | State::Aborted => {
+                UploadState::Ending => self.insert_file_document(),
+                UploadState::WritingFile(..) => return self.poll_file_document(cx),
+                UploadState::Closed | UploadState::Broken(_) | UploadState::Aborted => {
                     return Poll::Ready(Err(self.closed_error()));
                 }
             }
@@ -266,20 +266,20 @@ impl GridFsUploadStream {
         let answered = answered.map_err(|error| error.within_call(self.stored.outcome(), false));
         match &answered {
             Ok(()) => self.stored.settle(),
-            Err(error) => self.state = State::Broken(Some(error.clone())),
+            Err(error) => self.state = UploadState::Broken(Some(error.clone())),
         }
         Poll::Ready(answered)
     }
 
     /// Polls for the insert of the file's document.
-    fn poll_filed(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let State::WritingFile(answer, date) = &mut self.state else {
+    fn poll_file_document(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let UploadState::WritingFile(answer, date) = &mut self.state else {
             return Poll::Ready(Err(self.closed_error()));
         };
         let date = *date;
         let answered = ready!(Pin::new(answer).poll(cx)).unwrap_or_else(|_| Err(runtime_ended()));
         let Err(error) = answered else {
-            self.state = State::Closed;
+            self.state = UploadState::Closed;
             return Poll::Ready(Ok(()));
         };
         // Checked before the outcome becomes that of the whole upload.
@@ -287,7 +287,7 @@ impl GridFsUploadStream {
             self.stored.file_uncertain(date);
         }
         let error = error.within_call(self.stored.outcome(), true);
-        self.state = State::Broken(Some(error.clone()));
+        self.state = UploadState::Broken(Some(error.clone()));
         Poll::Ready(Err(error))
     }
 
@@ -304,7 +304,7 @@ impl GridFsUploadStream {
                 "a file cannot have more than {} chunks; increase chunk_size_bytes",
                 i32::MAX
             ));
-            self.state = State::Broken(Some(error.clone()));
+            self.state = UploadState::Broken(Some(error.clone()));
             return Err(error);
         };
         self.sent_bytes += bytes.len() as u64;
@@ -324,7 +324,7 @@ impl GridFsUploadStream {
     }
 
     /// Inserts the file's document. The specification: its date is that of the end of the upload.
-    fn file(&mut self) {
+    fn insert_file_document(&mut self) {
         let upload_date = DateTime::now();
         let document = FilesCollectionDocument {
             id: self.id.clone(),
@@ -339,11 +339,11 @@ impl GridFsUploadStream {
             bucket.ensure_indexes().await?;
             bucket.files_in_time()?.insert_one(document).await.map(drop)
         });
-        self.state = State::WritingFile(answer, upload_date);
+        self.state = UploadState::WritingFile(answer, upload_date);
     }
 
     /// Returns the number of bytes that fit into the buffer.
-    fn room(&self) -> usize {
+    fn buffer_capacity(&self) -> usize {
         let chunks = (BATCH_BYTES / self.chunk_size).clamp(1, BATCH_CHUNKS);
         (chunks as usize * self.chunk_size as usize).saturating_sub(self.buffer.len())
     }
@@ -351,7 +351,7 @@ impl GridFsUploadStream {
     /// Returns the error of a stream that accepts no more bytes.
     fn closed_error(&self) -> Error {
         match &self.state {
-            State::Broken(Some(error)) => error.clone(),
+            UploadState::Broken(Some(error)) => error.clone(),
             _ => closed(),
         }
     }
@@ -360,7 +360,7 @@ impl GridFsUploadStream {
 impl Drop for GridFsUploadStream {
     fn drop(&mut self) {
         match self.state {
-            State::Writing | State::Ending if !self.stored.is_nothing() => {}
+            UploadState::Writing | UploadState::Ending if !self.stored.is_nothing() => {}
             // The file's document may exist, or chunks are to stay behind after an error.
             _ => return,
         }

@@ -21,32 +21,38 @@ use crate::{
 
 /// Target of a pipeline.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source<'a> {
+pub(crate) enum AggregateSource<'a> {
     Database(&'a Database),
     Collection(&'a Handle),
-    /// A collection whose concerns do not count.
-    Unconcerned(&'a Handle),
+    /// Collection whose read concern and write concern are not inherited.
+    CollectionWithoutConcerns(&'a Handle),
 }
 
-impl<'a> Source<'a> {
+impl<'a> AggregateSource<'a> {
     pub(crate) fn client(self) -> &'a crate::Client {
         match self {
             Self::Database(database) => &database.client,
-            Self::Collection(collection) | Self::Unconcerned(collection) => &collection.client,
+            Self::Collection(collection) | Self::CollectionWithoutConcerns(collection) => {
+                &collection.client
+            }
         }
     }
 
     fn database(self) -> &'a Arc<str> {
         match self {
             Self::Database(database) => &database.name,
-            Self::Collection(collection) | Self::Unconcerned(collection) => &collection.database,
+            Self::Collection(collection) | Self::CollectionWithoutConcerns(collection) => {
+                &collection.database
+            }
         }
     }
 
     fn timeout(self) -> Option<Duration> {
         match self {
             Self::Database(database) => database.timeout(),
-            Self::Collection(collection) | Self::Unconcerned(collection) => collection.timeout,
+            Self::Collection(collection) | Self::CollectionWithoutConcerns(collection) => {
+                collection.timeout
+            }
         }
     }
 
@@ -55,7 +61,7 @@ impl<'a> Source<'a> {
             Self::Database(database) => {
                 Target::Read(action.or(database.selection_criteria()).cloned().unwrap_or_default())
             }
-            Self::Collection(collection) | Self::Unconcerned(collection) => {
+            Self::Collection(collection) | Self::CollectionWithoutConcerns(collection) => {
                 collection.read_target(action)
             }
         }
@@ -68,7 +74,7 @@ impl<'a> Source<'a> {
         match self {
             Self::Database(database) => Concern { own, inherited: database.read_concern() },
             Self::Collection(collection) => collection.read_concern(own),
-            Self::Unconcerned(_) => Concern { own, inherited: None },
+            Self::CollectionWithoutConcerns(_) => Concern { own, inherited: None },
         }
     }
 
@@ -79,14 +85,14 @@ impl<'a> Source<'a> {
         match self {
             Self::Database(database) => Concern { own, inherited: database.write_concern() },
             Self::Collection(collection) => collection.write_concern(own),
-            Self::Unconcerned(_) => Concern { own, inherited: None },
+            Self::CollectionWithoutConcerns(_) => Concern { own, inherited: None },
         }
     }
 }
 
-/// The command, and how its cursor is to go on.
+/// Returns the command and the options of the cursor's `getMore`.
 pub(crate) fn aggregate(
-    source: Source<'_>,
+    source: AggregateSource<'_>,
     pipeline: &[Document],
     options: Option<&AggregateOptions>,
 ) -> Result<(Command, GetMoreOptions)> {
@@ -105,7 +111,7 @@ pub(crate) fn aggregate(
     add_read_concern(&mut command, source.read_concern(options.read_concern.as_ref()))?;
     if writes {
         add_write_concern(&mut command, source.write_concern(options.write_concern.as_ref()))?;
-        // The reply is waited for even with `w: 0`: it is the cursor.
+        // Also with `w: 0` the reply is awaited, because it contains the cursor.
         command.acknowledged = true;
     }
     command.limit(options.timeout, source.timeout());
@@ -120,7 +126,7 @@ pub(crate) fn aggregate(
             "timeout_mode of a pipeline with $out or $merge must be CursorLifetime",
         ));
     }
-    more.share_time(&mut command, options.timeout_mode, CursorType::NonTailable)?;
+    more.apply_timeout_mode(&mut command, options.timeout_mode, CursorType::NonTailable)?;
     Ok((command, more))
 }
 
@@ -130,7 +136,7 @@ pub(crate) fn writes(pipeline: &[Document]) -> bool {
     last.is_some_and(|stage| stage == "$out" || stage == "$merge")
 }
 
-fn begin(source: Source<'_>, writes: bool, options: &AggregateOptions) -> Result<Command> {
+fn begin(source: AggregateSource<'_>, writes: bool, options: &AggregateOptions) -> Result<Command> {
     let name = cstr!("aggregate");
     let kind = if writes { CommandKind::Write } else { CommandKind::Read };
     let target = match source.read_target(options.selection_criteria.as_ref()) {
@@ -138,19 +144,20 @@ fn begin(source: Source<'_>, writes: bool, options: &AggregateOptions) -> Result
         target => target,
     };
     match source {
-        Source::Database(database) => {
+        AggregateSource::Database(database) => {
             check_database_name(&database.name)?;
             Ok(Command::new(name, 1, source.database(), target, kind))
         }
-        Source::Collection(collection) | Source::Unconcerned(collection) => {
+        AggregateSource::Collection(collection)
+        | AggregateSource::CollectionWithoutConcerns(collection) => {
             let collection = collection.checked_name()?;
             Ok(Command::new(name, collection, source.database(), target, kind))
         }
     }
 }
 
-/// The CRUD specification: a pipeline that writes is sent no batch size, since with one of zero it
-/// would not be run.
+/// The CRUD specification: no batch size is sent with `$out` or `$merge`, because a batch size of
+/// zero would prevent the pipeline from running.
 fn cursor_field(writes: bool, batch_size: Option<u32>) -> Result<RawDocumentBuf> {
     let mut cursor = RawDocumentBuf::new();
     if let Some(batch_size) = batch_size {
@@ -162,7 +169,7 @@ fn cursor_field(writes: bool, batch_size: Option<u32>) -> Result<RawDocumentBuf>
     Ok(cursor)
 }
 
-/// The pipeline that counts documents.
+/// Returns the pipeline that counts documents.
 pub(super) fn counting(
     filter: &Document,
     skip: Option<u64>,
@@ -197,14 +204,19 @@ mod tests {
 
     fn sent(pipeline: &[Document], options: &AggregateOptions) -> Document {
         let collection = collection();
-        body(&aggregate(Source::Collection(&collection), pipeline, Some(options)).unwrap().0)
+        body(
+            &aggregate(AggregateSource::Collection(&collection), pipeline, Some(options))
+                .unwrap()
+                .0,
+        )
     }
 
     #[tokio::test]
-    async fn a_plain_pipeline_asks_for_a_cursor() {
+    async fn plain_pipeline_requests_a_cursor() {
         let collection = collection();
         let pipeline = [doc! { "$match": { "x": 1 } }];
-        let (command, _) = aggregate(Source::Collection(&collection), &pipeline, None).unwrap();
+        let (command, _) =
+            aggregate(AggregateSource::Collection(&collection), &pipeline, None).unwrap();
         assert_eq!(
             body(&command),
             doc! { "aggregate": "books", "pipeline": [{ "$match": { "x": 1 } }], "cursor": {} }
@@ -214,10 +226,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pipeline_on_a_database_names_no_collection() {
+    async fn database_pipeline_has_no_collection() {
         let database = database();
         let pipeline = [doc! { "$currentOp": {} }];
-        let (command, _) = aggregate(Source::Database(&database), &pipeline, None).unwrap();
+        let (command, _) =
+            aggregate(AggregateSource::Database(&database), &pipeline, None).unwrap();
         assert_eq!(
             body(&command),
             doc! { "aggregate": 1, "pipeline": [{ "$currentOp": {} }], "cursor": {} }
@@ -250,13 +263,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_would_wait_for_documents_longer_than_the_call_may_take_is_not_asked() {
+    async fn max_await_time_beyond_the_timeout_is_rejected() {
         let options = AggregateOptions::builder()
             .max_await_time(Duration::from_secs(5))
             .timeout(Duration::from_secs(5))
             .build();
         let collection = collection();
-        let source = Source::Collection(&collection);
+        let source = AggregateSource::Collection(&collection);
         let error = aggregate(source, &[], Some(&options)).map(drop).unwrap_err();
         assert!(error.is_invalid_argument(), "{error}");
     }
@@ -270,7 +283,7 @@ mod tests {
                 .selection_criteria(SelectionCriteria::from(ReadPreference::nearest(None)))
                 .build();
             let collection = collection();
-            let source = Source::Collection(&collection);
+            let source = AggregateSource::Collection(&collection);
             let (command, _) =
                 aggregate(source, std::slice::from_ref(&stage), Some(&options)).unwrap();
             assert_eq!(
@@ -298,20 +311,22 @@ mod tests {
             CollectionOptions::builder().read_concern(ReadConcern::majority()).build(),
         );
         let concern = |options: Option<&AggregateOptions>| {
-            let source = Source::Collection(&collection);
+            let source = AggregateSource::Collection(&collection);
             let command = aggregate(source, &[], options).unwrap().0;
             body(&command).get_document("readConcern").unwrap().clone()
         };
         assert_eq!(concern(None), doc! { "level": "majority" });
         let own = AggregateOptions::builder().read_concern(ReadConcern::local()).build();
         assert_eq!(concern(Some(&own)), doc! { "level": "local" });
-        let bare = aggregate(Source::Unconcerned(&collection), &[], None).unwrap().0;
+        let bare = aggregate(AggregateSource::CollectionWithoutConcerns(&collection), &[], None)
+            .unwrap()
+            .0;
         assert!(!body(&bare).contains_key("readConcern"));
 
         let database =
             database_with(DatabaseOptions::builder().write_concern(WriteConcern::nodes(2)).build());
         let pipeline = [doc! { "$out": "other" }];
-        let command = aggregate(Source::Database(&database), &pipeline, None).unwrap().0;
+        let command = aggregate(AggregateSource::Database(&database), &pipeline, None).unwrap().0;
         assert_eq!(body(&command).get_document("writeConcern").unwrap(), &doc! { "w": 2 });
     }
 }

@@ -1,22 +1,22 @@
-//! Many writes in few commands: `insert_many` and `bulk_write`.
+//! `insert_many` and `bulk_write` of a collection: many writes in few commands.
 //!
-//! The writes are encoded as they come, or held if they are bytes already ([`Statements`]). They are
-//! cut into batches once the server's limits are known ([`plan`]), sent batch by batch, and counted
-//! together again ([`Tally`]).
+//! [`Statements`] encodes the writes, or keeps them if they are raw documents. [`plan`] splits them
+//! into batches once the server's limits are known, and [`CollectionBulkTally`] adds up the
+//! replies.
 
-mod evidence;
-mod held;
+mod error_details;
 mod ids;
 mod plan;
+mod raw_documents;
 mod statements;
 mod tally;
 
 pub(crate) use self::{
-    evidence::Evidence,
+    error_details::BulkErrorDetails,
     ids::InsertedIds,
-    plan::{Batch, plan},
+    plan::{CollectionBulkBatch, plan},
     statements::Statements,
-    tally::Tally,
+    tally::CollectionBulkTally,
 };
 use super::write::{Settings, head};
 use crate::{
@@ -39,19 +39,19 @@ pub(crate) fn settings(options: &BulkWriteOptions) -> Settings<'_> {
     }
 }
 
-/// The command that carries out a batch, which is `followed` by others or is the last, but for its
-/// statements.
+/// Returns the command of a batch, without its statements. `followed` is `true` unless it is the
+/// last.
 pub(crate) fn command(
     collection: &Handle,
     settings: &Settings<'_>,
-    batch: &Batch,
+    batch: &CollectionBulkBatch,
     followed: bool,
 ) -> Result<Command> {
     let answered = WriteConcern::nodes(1);
     let mut settings = *settings;
     if settings.ordered && followed && !is_acknowledged(collection, &settings) {
-        // Without an answer nobody would know whether the next batch may be sent, and it might
-        // overtake this one on another connection.
+        // Without a reply the driver could not decide on the next batch, which might overtake this
+        // one on another connection.
         settings.write_concern = Some(&answered);
     }
     let kind = if batch.has_multi { CommandKind::Write } else { CommandKind::RetryableWrite };
@@ -60,7 +60,7 @@ pub(crate) fn command(
 
 /// Returns `true` if the write concern requests a reply.
 pub(crate) fn is_acknowledged(collection: &Handle, settings: &Settings<'_>) -> bool {
-    let concern = collection.write_concern(settings.write_concern).chosen();
+    let concern = collection.write_concern(settings.write_concern).effective();
     settings.in_transaction || concern.is_none_or(WriteConcern::is_acknowledged)
 }
 

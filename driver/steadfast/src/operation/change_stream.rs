@@ -1,11 +1,11 @@
-//! The `aggregate` that makes a change stream, or takes it up again.
+//! The `aggregate` that opens or resumes a change stream.
 
 use bson::Timestamp;
 use std::sync::Arc;
 
 use bson::{Bson, Document};
 
-use super::aggregate::{self, Source};
+use super::aggregate::{self, AggregateSource};
 use crate::{
     Client, Database,
     collection::Handle,
@@ -18,9 +18,9 @@ use crate::{
 
 /// Start of a change stream, or of a resumed one.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Beginning {
-    /// Start according to the options of the application, if there are any.
-    AsAsked,
+pub(crate) enum StartPosition {
+    /// Position in the options of the application, else the current time.
+    FromOptions,
     /// `startAfter` this token.
     StartAfter(ResumeToken),
     /// `resumeAfter` this token.
@@ -31,14 +31,14 @@ pub(crate) enum Beginning {
 
 /// Client, database or collection of a change stream.
 #[derive(Clone, Debug)]
-pub(crate) enum Scope {
+pub(crate) enum ChangeStreamScope {
     /// All databases of the deployment. The command runs on this one, `admin`.
     Cluster(Database),
     Database(Database),
     Collection(Arc<Handle>),
 }
 
-impl Scope {
+impl ChangeStreamScope {
     pub(crate) fn cluster(client: &Client) -> Self {
         Self::Cluster(client.database("admin"))
     }
@@ -47,48 +47,52 @@ impl Scope {
         self.source().client()
     }
 
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> AggregateSource<'_> {
         match self {
-            Self::Cluster(database) | Self::Database(database) => Source::Database(database),
-            Self::Collection(collection) => Source::Collection(collection),
+            Self::Cluster(database) | Self::Database(database) => {
+                AggregateSource::Database(database)
+            }
+            Self::Collection(collection) => AggregateSource::Collection(collection),
         }
     }
 }
 
 /// Scope and options of a change stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) scope: Scope,
+pub(crate) struct ChangeStreamPlan {
+    pub(crate) scope: ChangeStreamScope,
     /// Pipeline of the application after `$changeStream`.
     pub(crate) pipeline: Vec<Document>,
     pub(crate) options: ChangeStreamOptions,
 }
 
-impl Plan {
-    /// The command that begins there, and how its cursor is to go on.
-    pub(crate) fn begin(&self, start: &Beginning) -> Result<(Command, GetMoreOptions)> {
+impl ChangeStreamPlan {
+    /// Returns the `aggregate` from this position, and the options of the cursor's `getMore`.
+    pub(crate) fn begin(&self, start: &StartPosition) -> Result<(Command, GetMoreOptions)> {
         let mut pipeline = Vec::with_capacity(1 + self.pipeline.len());
         pipeline.push(bson::doc! { "$changeStream": self.stage(start)? });
         pipeline.extend_from_slice(&self.pipeline);
         let options = self.aggregate_options();
         let (mut command, mut more) =
             aggregate::aggregate(self.scope.source(), &pipeline, Some(&options))?;
-        // Each step has as much time as the call: the stream itself has no end.
-        more.share_time(&mut command, None, CursorType::TailableAwait)?;
+        // The time-out applies to each iteration, because the stream has no end.
+        more.apply_timeout_mode(&mut command, None, CursorType::TailableAwait)?;
         Ok((command, more))
     }
 
-    /// The options of the stage that makes the pipeline a change stream.
-    fn stage(&self, start: &Beginning) -> Result<Document> {
+    /// Returns the fields of the `$changeStream` stage.
+    fn stage(&self, start: &StartPosition) -> Result<Document> {
         let mut stage = bson::serialize_to_document(&self.options)?;
-        if let Scope::Cluster(_) = self.scope {
+        if let ChangeStreamScope::Cluster(_) = self.scope {
             stage.insert("allChangesForCluster", true);
         }
         let (key, value) = match start {
-            Beginning::AsAsked => return Ok(stage),
-            Beginning::StartAfter(token) => ("startAfter", Bson::try_from(token.0.clone())?),
-            Beginning::ResumeAfter(token) => ("resumeAfter", Bson::try_from(token.0.clone())?),
-            Beginning::AtOperationTime(time) => ("startAtOperationTime", Bson::Timestamp(*time)),
+            StartPosition::FromOptions => return Ok(stage),
+            StartPosition::StartAfter(token) => ("startAfter", Bson::try_from(token.0.clone())?),
+            StartPosition::ResumeAfter(token) => ("resumeAfter", Bson::try_from(token.0.clone())?),
+            StartPosition::AtOperationTime(time) => {
+                ("startAtOperationTime", Bson::Timestamp(*time))
+            }
         };
         for other in ["startAfter", "resumeAfter", "startAtOperationTime"] {
             stage.remove(other);
@@ -132,12 +136,12 @@ mod tests {
         ResumeToken(bson::rawdoc! { "_data": text }.into())
     }
 
-    fn plan(options: ChangeStreamOptions) -> Plan {
+    fn plan(options: ChangeStreamOptions) -> ChangeStreamPlan {
         let pipeline = vec![doc! { "$match": { "operationType": "insert" } }];
-        Plan { scope: Scope::Collection(collection()), pipeline, options }
+        ChangeStreamPlan { scope: ChangeStreamScope::Collection(collection()), pipeline, options }
     }
 
-    fn stage_of(plan: &Plan, start: &Beginning) -> Document {
+    fn stage_of(plan: &ChangeStreamPlan, start: &StartPosition) -> Document {
         let sent = body(&plan.begin(start).unwrap().0);
         let first = sent.get_array("pipeline").unwrap()[0].as_document().unwrap();
         first.get_document("$changeStream").unwrap().clone()
@@ -145,7 +149,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_stage_comes_before_the_pipeline_of_the_application() {
-        let (command, _) = plan(ChangeStreamOptions::default()).begin(&Beginning::AsAsked).unwrap();
+        let (command, _) =
+            plan(ChangeStreamOptions::default()).begin(&StartPosition::FromOptions).unwrap();
         assert_eq!(
             body(&command),
             doc! {
@@ -162,18 +167,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_database_and_a_whole_deployment_are_watched_without_a_collection() {
-        let begun = |scope: Scope| {
-            let plan = Plan { scope, pipeline: vec![], options: ChangeStreamOptions::default() };
-            let (command, _) = plan.begin(&Beginning::AsAsked).unwrap();
+        let begun = |scope: ChangeStreamScope| {
+            let plan = ChangeStreamPlan {
+                scope,
+                pipeline: vec![],
+                options: ChangeStreamOptions::default(),
+            };
+            let (command, _) = plan.begin(&StartPosition::FromOptions).unwrap();
             (command.database.to_string(), body(&command))
         };
-        let (name, sent) = begun(Scope::Database(database()));
+        let (name, sent) = begun(ChangeStreamScope::Database(database()));
         assert_eq!(name, "library");
         assert_eq!(
             sent,
             doc! { "aggregate": 1, "pipeline": [{ "$changeStream": {} }], "cursor": {} }
         );
-        let (name, sent) = begun(Scope::cluster(database().client()));
+        let (name, sent) = begun(ChangeStreamScope::cluster(database().client()));
         assert_eq!(name, "admin");
         let stage = doc! { "$changeStream": { "allChangesForCluster": true } };
         assert_eq!(sent, doc! { "aggregate": 1, "pipeline": [stage], "cursor": {} });
@@ -194,8 +203,8 @@ mod tests {
             .comment(Bson::from("note"))
             .read_concern(ReadConcern::majority())
             .build();
-        let plan = Plan { pipeline: vec![], ..plan(options) };
-        let (command, more) = plan.begin(&Beginning::AsAsked).unwrap();
+        let plan = ChangeStreamPlan { pipeline: vec![], ..plan(options) };
+        let (command, more) = plan.begin(&StartPosition::FromOptions).unwrap();
         assert_eq!(
             body(&command),
             doc! {
@@ -218,29 +227,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_that_is_taken_up_again_has_one_beginning_and_its_other_options() {
+    async fn resumed_stream_has_one_start_position_and_its_other_options() {
         let options = ChangeStreamOptions::builder()
             .full_document(FullDocumentType::UpdateLookup)
             .start_after(token("first"))
             .build();
         let after_another = plan(options);
         assert_eq!(
-            stage_of(&after_another, &Beginning::StartAfter(token("next"))),
+            stage_of(&after_another, &StartPosition::StartAfter(token("next"))),
             doc! { "fullDocument": "updateLookup", "startAfter": { "_data": "next" } }
         );
         assert_eq!(
-            stage_of(&after_another, &Beginning::ResumeAfter(token("next"))),
+            stage_of(&after_another, &StartPosition::ResumeAfter(token("next"))),
             doc! { "fullDocument": "updateLookup", "resumeAfter": { "_data": "next" } }
         );
         let time = Timestamp { time: 5, increment: 1 };
         let options = ChangeStreamOptions::builder().start_at_operation_time(time).build();
         let at_a_time = plan(options);
         assert_eq!(
-            stage_of(&at_a_time, &Beginning::AtOperationTime(time)),
+            stage_of(&at_a_time, &StartPosition::AtOperationTime(time)),
             doc! { "startAtOperationTime": time }
         );
         assert_eq!(
-            stage_of(&at_a_time, &Beginning::ResumeAfter(token("next"))),
+            stage_of(&at_a_time, &StartPosition::ResumeAfter(token("next"))),
             doc! { "resumeAfter": { "_data": "next" } }
         );
     }

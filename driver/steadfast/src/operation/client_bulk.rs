@@ -1,8 +1,7 @@
-//! `bulkWrite`: writes of all kinds to several collections in few commands, for servers from 8.0.
+//! `bulkWrite` (MongoDB 8.0 or later): writes of any kind to several collections in few commands.
 //!
-//! The writes are encoded as they come ([`Operations`]), cut into batches once the server's limits
-//! are known ([`plan`]), and sent batch by batch. What became of each is in a cursor; it is counted
-//! together with what the reply says of all ([`Tally`]).
+//! [`Operations`] encodes the writes. [`plan`] splits them into batches once the server's limits
+//! are known, and [`ClientBulkTally`] adds up the replies and the items of their cursors.
 
 mod operations;
 mod plan;
@@ -14,8 +13,8 @@ use bson::{RawBson, RawDocumentBuf, raw::cstr};
 
 pub(crate) use self::{
     operations::Operations,
-    plan::{Batch, plan},
-    tally::Tally,
+    plan::{ClientBulkBatch, plan},
+    tally::ClientBulkTally,
 };
 use super::{Concern, add_write_concern, write::Settings};
 use crate::{
@@ -25,10 +24,10 @@ use crate::{
     options::WriteConcern,
 };
 
-/// The database that the command runs on, whichever its collections are in.
+/// Database of the command, regardless of the collections.
 static ADMIN: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("admin"));
 
-/// The command that carries out a batch, but for its operations and their collections.
+/// Returns the command of a batch, without its operations and namespaces.
 pub(crate) fn command(
     client: &Client,
     settings: &Settings<'_>,
@@ -61,12 +60,12 @@ fn write_concern<'w>(client: &'w Client, settings: &Settings<'w>) -> Concern<'w,
 
 /// Returns `true` if the write concern requests a reply.
 pub(crate) fn is_acknowledged(client: &Client, settings: &Settings<'_>) -> bool {
-    let concern = write_concern(client, settings).chosen();
+    let concern = write_concern(client, settings).effective();
     settings.in_transaction || concern.is_none_or(WriteConcern::is_acknowledged)
 }
 
-/// Refuses what cannot be had of a server that does not answer.
-pub(crate) fn check_unanswered(settings: &Settings<'_>, verbose: bool) -> Result<()> {
+/// Returns an error for options that require replies.
+pub(crate) fn check_unacknowledged(settings: &Settings<'_>, verbose: bool) -> Result<()> {
     let wanted = match (verbose, settings.ordered) {
         (true, _) => "verbose results",
         (false, true) => "ordered writes",

@@ -51,18 +51,18 @@ pub(crate) fn drop(
 }
 
 /// Ignores "namespace not found" of a drop, which servers before 7.0 return.
-pub(crate) fn forgive_missing<T: Default>(error: Error) -> Result<T> {
+pub(crate) fn ignore_missing<T: Default>(error: Error) -> Result<T> {
     if error.is_namespace_not_found() { Ok(T::default()) } else { Err(error) }
 }
 
-/// The command, and how its cursor is to go on.
+/// Returns the command and the options of the cursor's `getMore`.
 pub(crate) fn list(
     database: &Database,
     name_only: bool,
     options: Option<&ListCollectionsOptions>,
 ) -> Result<(Command, GetMoreOptions)> {
     check_database_name(&database.name)?;
-    // The specification on enumerating collections: on the primary, whatever the read preference.
+    // The specification on enumerating collections: always on the primary.
     let target = Target::Read(SelectionCriteria::default());
     let mut command =
         Command::new(cstr!("listCollections"), 1, &database.name, target, CommandKind::Read);
@@ -78,18 +78,18 @@ pub(crate) fn list(
     let comment = options.and_then(|options| options.comment.clone());
     let mut more = GetMoreOptions { batch_size, comment, ..GetMoreOptions::default() };
     let mode = options.and_then(|options| options.timeout_mode);
-    more.share_time(&mut command, mode, CursorType::NonTailable)?;
+    more.apply_timeout_mode(&mut command, mode, CursorType::NonTailable)?;
     Ok((command, more))
 }
 
-/// Returns `true` if the filter, if there is one, uses the name only. With `nameOnly`, servers can
-/// filter by little else.
+/// Returns `true` if there is no filter, or one that uses the name only: with `nameOnly`, servers
+/// cannot filter by other fields.
 fn names_suffice(options: Option<&ListCollectionsOptions>) -> bool {
     let filter = options.and_then(|options| options.filter.as_ref());
     filter.is_none_or(|filter| filter.keys().all(|key| key == "name"))
 }
 
-/// A cursor of this batch size.
+/// Returns the field `cursor` with this batch size.
 pub(super) fn cursor_field(batch_size: Option<u32>) -> Result<RawDocumentBuf> {
     let mut cursor = RawDocumentBuf::new();
     if let Some(batch_size) = batch_size {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_impossible_collection_is_not_created() {
+    async fn collection_with_an_invalid_name_is_not_created() {
         // pitfall 41
         for name in ["", "a\0b"] {
             let nowhere = collection_named("library", name);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_alone_are_asked_for_if_the_filter_allows() {
+    async fn name_only_is_sent_if_the_filter_allows_it() {
         let name_only = |filter| {
             let options = ListCollectionsOptions::builder().filter(filter).build();
             let command = list(&database(), true, Some(&options)).unwrap().0;

@@ -1,11 +1,11 @@
-//! `count`, and the pipeline that counts exactly.
+//! `count`, and the pipeline of an exact count.
 
 use bson::{Bson, Document, RawDocument, raw::cstr};
 use serde::Deserialize;
 
 use super::{
     add_read_concern,
-    aggregate::{Source, aggregate, counting},
+    aggregate::{AggregateSource, aggregate, counting},
 };
 use crate::{
     collection::Handle,
@@ -16,7 +16,7 @@ use crate::{
     serde_helpers::number,
 };
 
-/// A `count` by the collection's metadata.
+/// Returns the `count` command, which uses the collection's metadata.
 pub(crate) fn estimated(
     collection: &Handle,
     options: Option<&EstimatedDocumentCountOptions>,
@@ -43,7 +43,7 @@ pub(crate) fn read_estimated(body: &RawDocument) -> Result<u64> {
     count(&parse::<Counted>(body)?.n)
 }
 
-/// A count of the documents that match.
+/// Returns the `aggregate` that counts matching documents.
 pub(crate) fn documents(
     collection: &Handle,
     filter: &Document,
@@ -61,11 +61,11 @@ pub(crate) fn documents(
         .comment(options.comment.clone())
         .timeout(options.timeout)
         .build();
-    let source = Source::Collection(collection);
+    let source = AggregateSource::Collection(collection);
     Ok(aggregate(source, &pipeline, Some(&aggregate_options))?.0)
 }
 
-/// Reads the reply to [`documents`]: one document with the count, or none if nothing matched.
+/// Reads the reply to [`documents`]: one document with the count, or none if no document matches.
 pub(crate) fn read_documents(body: &RawDocument) -> Result<u64> {
     #[derive(Deserialize)]
     struct Counted {

@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub(crate) fn list(name_only: bool, options: Option<&ListDatabasesOptions>) -> Result<Command> {
-    // The specification on enumerating databases: on the primary, whatever the read preference.
+    // The specification on enumerating databases: always on the primary.
     let target = Target::Read(SelectionCriteria::default());
     let mut command =
         Command::new(cstr!("listDatabases"), 1, &Arc::from("admin"), target, CommandKind::Read);

@@ -1,4 +1,4 @@
-//! `delete`: of one document and of many.
+//! `delete`.
 
 use bson::{Document, RawDocument};
 use serde::Serialize;
@@ -12,11 +12,11 @@ use crate::{
     results::DeleteResult,
 };
 
-/// A statement of the command. What is not there is not sent.
+/// Delete statement. Unset fields are not sent.
 #[derive(Debug, Serialize)]
-pub(crate) struct Statement<'a> {
+pub(crate) struct DeleteStatement<'a> {
     pub(crate) q: &'a Document,
-    /// 1 for the first document that matches, 0 for all.
+    /// 1 for the first matching document, 0 for all.
     limit: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     collation: Option<&'a Collation>,
@@ -24,7 +24,7 @@ pub(crate) struct Statement<'a> {
     hint: Option<&'a Hint>,
 }
 
-impl<'a> Statement<'a> {
+impl<'a> DeleteStatement<'a> {
     pub(crate) fn new(
         filter: &'a Document,
         multi: bool,
@@ -34,13 +34,13 @@ impl<'a> Statement<'a> {
         Self { q: filter, limit: i32::from(!multi), collation, hint }
     }
 
-    /// Appends the statement to those in `out`.
+    /// Appends the statement to `out`.
     pub(crate) fn append(&self, out: &mut Vec<u8>) -> Result<()> {
         append_whole(out, |out| Ok(bson::serialize_to_buffer(self, out)?))
     }
 }
 
-/// Deletes one document or many.
+/// Returns the command that deletes one document or many.
 pub(crate) fn delete(
     collection: &Handle,
     filter: &Document,
@@ -59,7 +59,7 @@ pub(crate) fn delete(
     let kind = if multi { CommandKind::Write } else { CommandKind::RetryableWrite };
     let head = head(collection, Verb::Delete, &settings, kind)?;
     let mut documents = Vec::new();
-    Statement::new(filter, multi, options.collation.as_ref(), options.hint.as_ref())
+    DeleteStatement::new(filter, multi, options.collation.as_ref(), options.hint.as_ref())
         .append(&mut documents)?;
     Ok(with_statements(head, Verb::Delete, documents))
 }

@@ -11,7 +11,7 @@ use crate::{
     options::{CursorType, FindOneOptions, FindOptions},
 };
 
-/// The command, and how its cursor is to go on.
+/// Returns the command and the options of the cursor's `getMore`.
 pub(crate) fn find(
     collection: &Handle,
     filter: &Document,
@@ -35,14 +35,14 @@ pub(crate) fn find(
     let mut more = options.map(more).unwrap_or_default();
     let mode = options.and_then(|options| options.timeout_mode);
     let cursor_type = options.and_then(|options| options.cursor_type).unwrap_or_default();
-    more.share_time(&mut command, mode, cursor_type)?;
+    more.apply_timeout_mode(&mut command, mode, cursor_type)?;
     // A caller that sets the batch size does not expect a second batch.
     more.ahead =
         cursor_type == CursorType::NonTailable && more.batch_size.is_none() && more.limit.is_none();
     Ok((command, more))
 }
 
-/// The same for one document, in one batch: nothing is left open on the server.
+/// Returns the command for one document. The cursor is exhausted with the first batch.
 pub(crate) fn one(
     collection: &Handle,
     filter: &Document,
@@ -51,7 +51,7 @@ pub(crate) fn one(
     if let Some(options) = options {
         return find(collection, filter, Some(&options.into()));
     }
-    // Most have none, and need not be asked for each of them.
+    // Most calls have no options, which are not read one by one then.
     let (mut command, mut more) = find(collection, filter, None)?;
     command.field(cstr!("limit"), 1_i64);
     command.field(cstr!("singleBatch"), true);
@@ -70,7 +70,7 @@ fn add_size(command: &mut Command, options: &FindOptions) -> Result<()> {
     }
     if let Some(batch_size) = options.batch_size {
         let batch_size = checked_batch_size(batch_size)?;
-        // The CRUD specification: a batch as large as the limit would leave the cursor open.
+        // The CRUD specification: a first batch as large as the limit would leave the cursor open.
         let one_more = limit == Some(i64::from(batch_size)) && batch_size < i32::MAX;
         command.field(cstr!("batchSize"), if one_more { batch_size + 1 } else { batch_size });
     }
@@ -80,7 +80,7 @@ fn add_size(command: &mut Command, options: &FindOptions) -> Result<()> {
     Ok(())
 }
 
-/// A batch size that servers can be told.
+/// Returns the batch size as an `i32`.
 pub(super) fn checked_batch_size(batch_size: u32) -> Result<i32> {
     i32::try_from(batch_size).map_err(|_| {
         Error::invalid_argument(format!(
@@ -104,7 +104,7 @@ fn add_cursor_type(command: &mut Command, cursor_type: Option<CursorType>) {
     }
 }
 
-/// The server refuses a time limit on `getMore` unless its cursor awaits data.
+/// Servers accept `maxTimeMS` in a `getMore` only if its cursor awaits data.
 fn more(options: &FindOptions) -> GetMoreOptions {
     let awaits = options.cursor_type == Some(CursorType::TailableAwait);
     GetMoreOptions {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn finding_one_without_options_is_as_with_options_that_say_nothing() {
+    async fn find_one_without_options_equals_empty_options() {
         let found = |options| one(&collection(), &doc! { "x": 1 }, options).unwrap();
         let ((plain, more), (asked, more_asked)) = (found(None), found(Some(<_>::default())));
         assert_eq!(body(&plain), body(&asked));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_negative_limit_asks_for_a_single_batch() {
+    async fn negative_limit_requests_a_single_batch() {
         let options = FindOptions::builder().limit(-5).build();
         let expected = doc! {
             "find": "books", "filter": { "x": 1 }, "limit": 5_i64, "singleBatch": true,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_cursor_that_awaits_data_limits_the_time_of_a_get_more() {
+    async fn max_await_time_is_sent_for_tailable_await_cursors_only() {
         let wait = Duration::from_millis(10);
         let options = FindOptions::builder().max_await_time(wait);
         let tailing = |kind| options.clone().cursor_type(kind).build();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn impossible_names_are_refused() {
+    async fn invalid_names_are_rejected() {
         // pitfall 41
         for (database, name) in [("library", ""), ("library", "a\0b"), ("a.b", "books"), ("", "x")]
         {

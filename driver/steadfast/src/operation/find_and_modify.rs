@@ -22,11 +22,11 @@ use crate::{
     },
 };
 
-/// The fields of the command but for its name, the query and the write concern. What is not there
-/// is not sent.
+/// Fields of the command, without its name, the query and the write concern. Unset fields are not
+/// sent.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Fields<'a, U> {
+struct FindAndModifyFields<'a, U> {
     #[serde(skip_serializing_if = "Option::is_none")]
     sort: Option<&'a Document>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ struct Fields<'a, U> {
     comment: Option<&'a Bson>,
 }
 
-/// Finds a document and updates it.
+/// Returns the command that updates a document.
 pub(crate) fn update(
     collection: &Handle,
     filter: &Document,
@@ -68,7 +68,7 @@ pub(crate) fn update(
 ) -> Result<Command> {
     let none = FindOneAndUpdateOptions::default();
     let options = options.unwrap_or(&none);
-    let fields = Fields {
+    let fields = FindAndModifyFields {
         sort: options.sort.as_ref(),
         remove: None,
         update: Some(update),
@@ -88,7 +88,7 @@ pub(crate) fn update(
     checked(command, Change::Update)
 }
 
-/// Finds a document and puts another in its place.
+/// Returns the command that replaces a document.
 pub(crate) fn replace(
     collection: &Handle,
     filter: &Document,
@@ -97,7 +97,7 @@ pub(crate) fn replace(
 ) -> Result<Command> {
     let none = FindOneAndReplaceOptions::default();
     let options = options.unwrap_or(&none);
-    let fields = Fields {
+    let fields = FindAndModifyFields {
         sort: options.sort.as_ref(),
         remove: None,
         update: Some(replacement),
@@ -117,7 +117,7 @@ pub(crate) fn replace(
     checked(command, Change::Replacement)
 }
 
-/// Finds a document and deletes it.
+/// Returns the command that deletes a document.
 pub(crate) fn delete(
     collection: &Handle,
     filter: &Document,
@@ -125,7 +125,7 @@ pub(crate) fn delete(
 ) -> Result<Command> {
     let none = FindOneAndDeleteOptions::default();
     let options = options.unwrap_or(&none);
-    let fields = Fields::<Document> {
+    let fields = FindAndModifyFields::<Document> {
         sort: options.sort.as_ref(),
         remove: Some(true),
         projection: options.projection.as_ref(),
@@ -134,7 +134,7 @@ pub(crate) fn delete(
         hint: options.hint.as_ref(),
         let_vars: options.let_vars.as_ref(),
         comment: options.comment.as_ref(),
-        ..Fields::default()
+        ..FindAndModifyFields::default()
     };
     command(collection, filter, &fields, options.write_concern.as_ref(), options.timeout)
 }
@@ -142,7 +142,7 @@ pub(crate) fn delete(
 fn command<U: Serialize>(
     collection: &Handle,
     filter: &Document,
-    fields: &Fields<'_, U>,
+    fields: &FindAndModifyFields<'_, U>,
     concern: Option<&WriteConcern>,
     timeout: Option<Duration>,
 ) -> Result<Command> {
@@ -168,7 +168,7 @@ fn checked(command: Command, change: Change) -> Result<Command> {
     Ok(command)
 }
 
-/// The value of the command's field `new`.
+/// Returns the value of the field `new`.
 fn returns_new(document: ReturnDocument) -> bool {
     match document {
         ReturnDocument::Before => false,
@@ -176,7 +176,7 @@ fn returns_new(document: ReturnDocument) -> bool {
     }
 }
 
-/// Reads the document in the reply, if one was found.
+/// Reads the document in the reply, if there is one.
 pub(crate) fn read<T: DeserializeOwned>(body: &RawDocument) -> Result<Option<T>> {
     if let Some(error) = write_concern_error(body)? {
         let failure = WriteFailure::WriteConcernError(error);

@@ -30,12 +30,12 @@ pub(crate) struct GetMoreOptions {
     pub(crate) renewed: bool,
     /// `true` if the next batch can be requested before the current one is drained.
     pub(crate) ahead: bool,
-    /// `true` if a `getMore` may write: of a cursor of `run_cursor_command`, the first one executes a
-    /// `$merge` whose `batchSize` was 0.
+    /// `true` if a `getMore` may write: with a cursor of `run_cursor_command`, the first `getMore`
+    /// executes a `$merge` whose `batchSize` was 0.
     pub(crate) may_write: bool,
 }
 
-/// Asks for the cursor's next batch; `remaining` documents may still come under its limit.
+/// Returns the `getMore` for the next batch. `remaining` documents are left within the limit.
 pub(crate) fn get_more(
     target: Target,
     namespace: &Namespace,
@@ -54,15 +54,15 @@ pub(crate) fn get_more(
     if let Some(batch_size) = batch_size(more, remaining)? {
         command.field(cstr!("batchSize"), batch_size);
     }
-    // Without an awaiting cursor, the server refuses a time limit here.
-    command.max_time = more.max_time.map_or(MaxTime::Unsaid, MaxTime::AtMost);
+    // Servers accept `maxTimeMS` only if the cursor awaits data.
+    command.max_time = more.max_time.map_or(MaxTime::Omit, MaxTime::AtMost);
     if let Some(comment) = &more.comment {
         command.field(cstr!("comment"), RawBson::try_from(comment.clone())?);
     }
     Ok(command)
 }
 
-/// As the user said, but not past the cursor's limit; a size of zero is not sent.
+/// Returns the batch size of the options, reduced to the limit of the cursor. Zero is not sent.
 fn batch_size(more: &GetMoreOptions, remaining: Option<u64>) -> Result<Option<i32>> {
     let Some(batch_size) = more.batch_size.filter(|size| *size != 0) else { return Ok(None) };
     let batch_size = checked_batch_size(batch_size)?;
@@ -70,7 +70,7 @@ fn batch_size(more: &GetMoreOptions, remaining: Option<u64>) -> Result<Option<i3
     Ok(Some(remaining.map_or(batch_size, |remaining| remaining.min(batch_size))))
 }
 
-/// Has the server forget the cursor.
+/// Returns the `killCursors` command.
 pub(crate) fn kill(target: Target, namespace: &Namespace, id: i64) -> Command {
     let mut command = Command::new(
         cstr!("killCursors"),
@@ -96,7 +96,7 @@ mod tests {
     use crate::operation::fixture::body;
 
     #[test]
-    fn a_get_more_goes_to_the_namespace_the_server_named() {
+    fn get_more_uses_the_namespace_of_the_reply() {
         let namespace = Namespace::new("library", "$cmd.listCollections");
         let plain =
             get_more(Target::Write, &namespace, 7, &GetMoreOptions::default(), None).unwrap();
@@ -120,12 +120,12 @@ mod tests {
             }
         );
         assert_eq!(full.kind, CommandKind::Generic);
-        assert_eq!(plain.max_time, MaxTime::Unsaid);
+        assert_eq!(plain.max_time, MaxTime::Omit);
         assert_eq!(full.max_time, MaxTime::AtMost(Duration::from_millis(250)));
     }
 
     #[test]
-    fn a_kill_names_the_one_cursor() {
+    fn kill_cursors_contains_one_cursor() {
         let command = kill(Target::Write, &Namespace::new("library", "books"), -5);
         assert_eq!(body(&command), doc! { "killCursors": "books", "cursors": [-5_i64] });
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_does_not_go_past_the_limit() {
+    fn batch_size_does_not_exceed_the_limit() {
         assert_eq!(sizes(3, Some(1)), Some(1));
         assert_eq!(sizes(3, Some(9)), Some(3));
         assert_eq!(sizes(3, Some(u64::MAX)), Some(3));

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The command, and the names of the indexes: those that have none are given one.
+/// Returns the command and the names of the indexes. Indexes without a name get the default one.
 pub(crate) fn create(
     collection: &Handle,
     mut models: Vec<IndexModel>,
@@ -55,7 +55,7 @@ fn checked_name_of(model: &IndexModel) -> Result<String> {
     Ok(model.name())
 }
 
-/// Drops one index, or all but that on `_id`.
+/// Returns the command that drops one index, or all except the one on `_id`.
 pub(crate) fn drop(
     collection: &Handle,
     index: Option<&str>,
@@ -84,13 +84,13 @@ pub(crate) fn drop(
     Ok(command)
 }
 
-/// The command, and how its cursor is to go on.
+/// Returns the command and the options of the cursor's `getMore`.
 pub(crate) fn list(
     collection: &Handle,
     options: Option<&ListIndexesOptions>,
 ) -> Result<(Command, GetMoreOptions)> {
     let name = collection.checked_name()?;
-    // The specification on index management: on the primary, whatever the read preference.
+    // The specification on index management: always on the primary.
     let target = Target::Read(SelectionCriteria::default());
     let mut command =
         Command::new(cstr!("listIndexes"), name, &collection.database, target, CommandKind::Read);
@@ -103,7 +103,7 @@ pub(crate) fn list(
     let comment = options.and_then(|options| options.comment.clone());
     let mut more = GetMoreOptions { batch_size, comment, ..GetMoreOptions::default() };
     let mode = options.and_then(|options| options.timeout_mode);
-    more.share_time(&mut command, mode, CursorType::NonTailable)?;
+    more.apply_timeout_mode(&mut command, mode, CursorType::NonTailable)?;
     Ok((command, more))
 }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn indexes_without_a_name_are_given_one() {
+    async fn indexes_get_default_names() {
         let named = IndexModel::builder()
             .keys(doc! { "y": "text" })
             .options(IndexOptions::builder().name("words".to_owned()).sparse(true).build())
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn options_of_the_command_stand_beside_the_indexes() {
+    async fn command_options_are_outside_of_the_indexes() {
         let options = CreateIndexOptions::builder()
             .commit_quorum(CommitQuorum::Majority)
             .max_time(Duration::from_secs(1))
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_index_on_nothing_is_refused() {
+    async fn index_without_keys_is_rejected() {
         for models in [vec![], vec![index(doc! {})]] {
             assert!(create(&collection(), models, None).unwrap_err().is_invalid_argument());
         }
     }
 
     #[tokio::test]
-    async fn one_index_or_all_are_dropped_and_never_by_mistake() {
+    async fn dropping_one_index_never_drops_all() {
         let one = drop(&collection(), Some("x_1"), None).unwrap();
         assert_eq!(body(&one), doc! { "dropIndexes": "books", "index": "x_1" });
         let all = drop(&collection(), None, None).unwrap();

@@ -14,7 +14,7 @@ use crate::{
     options::{InsertManyOptions, InsertOneOptions},
 };
 
-/// A document as it is sent, and its `_id`.
+/// Encoded document and its `_id`.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
@@ -24,15 +24,15 @@ pub(crate) struct Encoded {
 /// Bytes of a generated `_id`: type, name and `ObjectId`.
 const GENERATED_ID_BYTES: usize = 1 + 4 + 12;
 
-/// The room that a document's bytes begin with; growing into it in small steps would take longer.
+/// Initial capacity for a document. Growth in small steps would take longer.
 const USUAL_BYTES: usize = 512;
 
-/// The `_id` of a document.
+/// `_id` of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Id {
-    /// The document has it.
+    /// The document contains it.
     Given(Bson),
-    /// It is ours, and goes in front of the document.
+    /// The driver generates it and sends it as the first field.
     Generated(ObjectId),
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum IdOrigin {
 }
 
 impl Id {
-    /// The `_id` that a document has, or else is to get.
+    /// Returns the `_id` of the document, or a generated one.
     pub(crate) fn of(document: &RawDocument) -> Result<Self> {
         Ok(id_of(document)?.map_or_else(|| Self::Generated(ObjectId::new()), Self::Given))
     }
@@ -67,17 +67,17 @@ impl From<Id> for Bson {
     }
 }
 
-/// Encodes a single document, with an `_id` if it has none.
+/// Encodes one document. An `_id` is added if it has none.
 pub(crate) fn encode<T: Serialize>(document: &T) -> Result<Encoded> {
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
     let id = append(document, &mut bytes, IdOrigin::default())?.into();
     Ok(Encoded { bytes, id })
 }
 
-/// Appends a document to those in `out`, with an `_id` in front if it has none.
+/// Appends a document to `out`. An `_id` is added as the first field if it has none.
 ///
-/// `expected` is a guess, for which the document before this one is good: if it is right, the
-/// document is written in place and not moved.
+/// `expected` is a prediction, such as the origin for the document before. If it is right, the
+/// document is encoded in place and not moved.
 pub(crate) fn append<T: Serialize>(
     document: &T,
     out: &mut Vec<u8>,
@@ -114,7 +114,7 @@ pub(crate) fn length_of(document: &RawDocument, origin: IdOrigin) -> usize {
     }
 }
 
-/// Appends a document that is bytes already, with this `_id` in front if there is one.
+/// Appends a raw document, with the generated `_id` as its first field if there is one.
 pub(crate) fn append_raw(
     document: &RawDocument,
     generated: Option<ObjectId>,
@@ -131,10 +131,10 @@ pub(crate) fn append_raw(
     Ok(())
 }
 
-/// The `_id` of a document, if it has one.
+/// Returns the `_id` of a document, if it has one.
 pub(crate) fn id_of(document: &RawDocument) -> Result<Option<Bson>> {
-    // Going over the keys is quicker than `get`, which decodes the values on its way. If there is
-    // one, or something is wrong with the document, `get` has the word.
+    // Faster than `get`, which also decodes the values. `get` is called if there is an `_id`, or if
+    // the document is malformed.
     let mut walk = fields(document);
     if walk.all(|field| field.key != b"_id") && walk.reached_end() {
         return Ok(None);
@@ -153,7 +153,7 @@ fn front(length: usize, id: ObjectId) -> Result<[u8; 4 + GENERATED_ID_BYTES]> {
     Ok(front)
 }
 
-/// Inserts one document.
+/// Returns the command that inserts one document.
 pub(crate) fn one(
     collection: &Handle,
     document: Vec<u8>,

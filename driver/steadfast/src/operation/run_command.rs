@@ -1,4 +1,4 @@
-//! Commands of the application's own.
+//! Commands of the application (`run_command`).
 
 use std::{borrow::Cow, time::Duration};
 
@@ -15,25 +15,25 @@ use crate::{
     session::TransactionScope,
 };
 
-/// The command as the user wrote it. Neither concerns nor read preference are inherited: the
-/// specification on running commands leaves them to the user.
+/// Returns the command as passed. Concerns and read preference are not inherited, by the run
+/// command specification.
 pub(crate) fn run(
     database: &Database,
     body: RawDocumentBuf,
     options: Option<RunCommandOptions>,
 ) -> Result<Command> {
     let RunCommandOptions { timeout, selection_criteria } = options.unwrap_or_default();
-    own(database, body, selection_criteria, timeout)
+    generic_command(database, body, selection_criteria, timeout)
 }
 
-/// The same for a command that answers with a cursor, and how that is to go on.
+/// Returns a command with a cursor, and the options of the cursor's `getMore`.
 pub(crate) fn run_cursor(
     database: &Database,
     body: RawDocumentBuf,
     options: Option<RunCursorCommandOptions>,
 ) -> Result<(Command, GetMoreOptions)> {
     let options = options.unwrap_or_default();
-    let mut command = own(database, body, options.selection_criteria, options.timeout)?;
+    let mut command = generic_command(database, body, options.selection_criteria, options.timeout)?;
     let mut more = GetMoreOptions {
         batch_size: options.batch_size,
         max_time: options.max_time,
@@ -42,11 +42,11 @@ pub(crate) fn run_cursor(
         ..GetMoreOptions::default()
     };
     let cursor_type = options.cursor_type.unwrap_or_default();
-    more.share_time(&mut command, options.timeout_mode, cursor_type)?;
+    more.apply_timeout_mode(&mut command, options.timeout_mode, cursor_type)?;
     Ok((command, more))
 }
 
-fn own(
+fn generic_command(
     database: &Database,
     body: RawDocumentBuf,
     criteria: Option<SelectionCriteria>,
@@ -74,7 +74,7 @@ fn own(
         abandoned: None,
         session: None,
         selected: None,
-        // The command is not searched for a time limit of its own, which the server then refuses.
+        // A `maxTimeMS` in the command is not removed; servers reject a second one.
         time_limit: TimeLimit::of(timeout, database.timeout()),
         deadline: None,
         spent: TimeSpent::default(),
@@ -94,7 +94,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn a_command_goes_as_it_is() {
+    async fn command_is_sent_unchanged() {
         let sent = doc! { "ping": 1, "writeConcern": { "w": 0 }, "maxTimeMS": 5 };
         let command = run(&database(), raw(sent.clone()), None).unwrap();
         assert_eq!(body(&command), sent);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_goes_where_its_own_criteria_say() {
+    async fn command_uses_its_own_selection_criteria() {
         let nearest = SelectionCriteria::from(ReadPreference::nearest(None));
         let options = RunCommandOptions::builder().selection_criteria(nearest.clone()).build();
         let command = run(&database(), raw(doc! { "ping": 1 }), Some(options)).unwrap();

@@ -1,6 +1,6 @@
-//! `createSearchIndexes`, `updateSearchIndex`, `dropSearchIndex`, and the pipeline that lists them.
+//! `createSearchIndexes`, `updateSearchIndex`, `dropSearchIndex` and `$listSearchIndexes`.
 //!
-//! The specification on index management: none of them has a read or a write concern.
+//! The specification on index management: none of them has a read concern or write concern.
 
 use bson::{Document, RawArrayBuf, RawDocument, RawDocumentBuf, doc, raw::cstr};
 use serde::Deserialize;
@@ -51,7 +51,7 @@ pub(crate) fn drop(collection: &Handle, index: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// The pipeline that lists the index of this name, or all.
+/// Returns the pipeline that lists the index with this name, or all.
 pub(crate) fn listing(index: Option<&str>) -> Vec<Document> {
     let filter = index.map_or_else(Document::new, |name| doc! { "name": name });
     vec![doc! { "$listSearchIndexes": filter }]

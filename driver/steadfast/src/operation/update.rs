@@ -1,4 +1,4 @@
-//! `update`: of one document, of many, and replacements.
+//! `update`: of one document or many, and replacements.
 
 use bson::{Document, RawDocument};
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::{
     results::UpdateResult,
 };
 
-/// A statement of the command. What is not there is not sent.
+/// Update statement. Unset fields are not sent.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Statement<'a, U> {
+pub(crate) struct UpdateStatement<'a, U> {
     pub(crate) q: &'a Document,
     pub(crate) u: &'a U,
     #[serde(skip_serializing_if = "is_false")]
@@ -37,9 +37,9 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Appends a statement to those in `out`.
+/// Appends a statement to `out`.
 pub(crate) fn append<U: Serialize>(
-    statement: &Statement<'_, U>,
+    statement: &UpdateStatement<'_, U>,
     change: Change,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -53,7 +53,7 @@ pub(crate) fn append<U: Serialize>(
     })
 }
 
-/// Updates or replaces one document, or updates many.
+/// Returns the command that updates or replaces one document, or updates many.
 pub(crate) fn update<U: Serialize>(
     collection: &Handle,
     filter: &Document,
@@ -63,7 +63,7 @@ pub(crate) fn update<U: Serialize>(
 ) -> Result<Command> {
     let none = UpdateOptions::default();
     let options = options.unwrap_or(&none);
-    let statement = Statement {
+    let statement = UpdateStatement {
         q: filter,
         u,
         multi,

@@ -1,4 +1,4 @@
-//! Common parts of inserts, updates and deletes: the head of the command, and the reply.
+//! Common parts of `insert`, `update` and `delete`: the command without statements, and the reply.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::{
     serde_helpers::number,
 };
 
-/// The three commands that write documents.
+/// Write command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verb {
     Insert,
@@ -34,7 +34,7 @@ pub(crate) enum Verb {
 impl Verb {
     pub(crate) const ALL: [Self; 3] = [Self::Insert, Self::Update, Self::Delete];
 
-    /// The command's name.
+    /// Returns the name of the command.
     pub(crate) fn name(self) -> &'static CStr {
         match self {
             Self::Insert => cstr!("insert"),
@@ -43,7 +43,7 @@ impl Verb {
         }
     }
 
-    /// The field whose array its statements are.
+    /// Returns the field with the statements.
     pub(crate) fn identifier(self) -> &'static CStr {
         match self {
             Self::Insert => cstr!("documents"),
@@ -80,7 +80,7 @@ impl Default for Settings<'_> {
     }
 }
 
-/// The command but for its statements.
+/// Returns the command without its statements.
 pub(crate) fn head(
     collection: &Handle,
     verb: Verb,
@@ -90,7 +90,7 @@ pub(crate) fn head(
     let name = collection.checked_name()?;
     let mut command = Command::new(verb.name(), name, &collection.database, Target::Write, kind);
     command.field(cstr!("ordered"), settings.ordered);
-    // Neither means anything to the commands it is not sent with, which would refuse it.
+    // Servers reject these fields in the other commands, where they have no meaning.
     if let Some(bypass) = settings.bypass_document_validation.filter(|_| verb != Verb::Delete) {
         command.field(cstr!("bypassDocumentValidation"), bypass);
     }
@@ -107,14 +107,14 @@ pub(crate) fn head(
     Ok(command)
 }
 
-/// The command with the statements that `documents` holds one after the other.
+/// Adds the encoded statements to the command.
 pub(crate) fn with_statements(mut command: Command, verb: Verb, documents: Vec<u8>) -> Command {
     let identifier = verb.identifier();
     command.sequence = Some(DocumentSequence { identifier, documents, ns_info: None });
     command
 }
 
-/// Appends what `write` writes, or nothing if that fails half-way.
+/// Appends the output of `write`. After an error nothing is appended.
 pub(crate) fn append_whole<T>(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<T>,
@@ -123,7 +123,7 @@ pub(crate) fn append_whole<T>(
     write(out).inspect_err(|_| out.truncate(start))
 }
 
-/// The reply to an insert, an update or a delete.
+/// Reply to an `insert`, `update` or `delete`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct WriteReply {
@@ -136,7 +136,7 @@ pub(crate) struct WriteReply {
     pub(crate) write_concern_error: Option<WriteConcernError>,
 }
 
-/// A document that was inserted because an upsert matched none.
+/// Document inserted by an upsert.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Upserted {
     pub(crate) index: usize,
@@ -145,7 +145,7 @@ pub(crate) struct Upserted {
 }
 
 impl WriteReply {
-    /// Reads the reply to `count` statements. What it tells of others was not asked for.
+    /// Reads the reply to `count` statements. An index beyond them is an error.
     pub(crate) fn read(body: &RawDocument, count: usize) -> Result<Self> {
         let reply = match Self::plain(body) {
             Some(reply) => reply,
@@ -160,7 +160,7 @@ impl WriteReply {
             .find(|index| *index >= count);
         if let Some(index) = beyond {
             return Err(Error::invalid_response(format!(
-                "the reply to {count} writes tells of one with the index {index}"
+                "the reply to {count} writes contains an error with the index {index}"
             )));
         }
         if reply.n < Some(reply.upserted.len() as u64) {
@@ -171,8 +171,8 @@ impl WriteReply {
         Ok(reply)
     }
 
-    /// The reply that most are: counts, and nothing of statements. Then there is no need to decode
-    /// what else is in it.
+    /// Reads a reply without errors and upserts, as most are, without decoding other fields.
+    /// Otherwise returns `None`.
     fn plain(body: &RawDocument) -> Option<Self> {
         let mut reply = Self::default();
         for field in fields(body) {
@@ -187,7 +187,7 @@ impl WriteReply {
         Some(reply)
     }
 
-    /// Reads the reply to a single statement, and fails if that did.
+    /// Reads the reply to a single statement. A write error or write concern error is returned.
     pub(crate) fn read_single(body: &RawDocument) -> Result<Self> {
         let mut reply = Self::read(body, 1)?;
         let failure = match (reply.write_errors.pop(), reply.write_concern_error.take()) {
@@ -195,16 +195,16 @@ impl WriteReply {
             (None, Some(error)) => WriteFailure::WriteConcernError(error),
             (None, None) => return Ok(reply),
         };
-        // With both errors, the one of the write concern stays to be found in the whole reply.
+        // If there are both, the write concern error is in the whole reply.
         Err(with_reply(Error::new(ErrorKind::Write(failure)), body))
     }
 
-    /// Number of documents inserted, matched or deleted.
+    /// Returns the number of documents inserted, matched or deleted.
     pub(crate) fn count(&self) -> u64 {
         self.n.unwrap_or_default()
     }
 
-    /// Number of documents that an update matched.
+    /// Returns the number of documents that matched an update.
     pub(crate) fn matched_count(&self) -> u64 {
         self.count() - self.upserted.len() as u64
     }
@@ -218,7 +218,7 @@ impl WriteReply {
     }
 }
 
-/// The error with the labels of the reply that it was read from, and the reply itself.
+/// Adds the labels of the reply and the reply itself to the error.
 pub(crate) fn with_reply(mut error: Error, body: &RawDocument) -> Error {
     for label in labels(body) {
         error.add_label(label);
@@ -226,7 +226,7 @@ pub(crate) fn with_reply(mut error: Error, body: &RawDocument) -> Error {
     error.with_response(body.to_owned())
 }
 
-/// Kinds of documents where an update or a replacement is expected.
+/// Kind of modification: an update or a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Update,
@@ -234,9 +234,9 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Refuses an update that is a replacement, and the other way round.
+    /// Returns an error for a replacement as an update, and vice versa.
     ///
-    /// The CRUD specification: the first field tells, and the server checks the others.
+    /// The CRUD specification: only the first field is checked; the server checks the others.
     pub(crate) fn check(self, change: RawBsonRef<'_>) -> Result<()> {
         let document = match (self, change) {
             (_, RawBsonRef::Document(document)) => document,

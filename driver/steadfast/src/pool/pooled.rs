@@ -1,4 +1,4 @@
-//! A connection on loan from its pool, which gets it back whatever happens.
+//! Connection that is checked out of its pool, and checked in when it is dropped.
 
 use std::{
     fmt,
@@ -18,20 +18,20 @@ use steadfast_core::{
 use super::Pool;
 use crate::{connection::Connection, error::Error};
 
-/// For how long the reply to a request that nobody waits for any more is awaited, so that the
-/// connection can be used again.
+/// Time-out of the reply to a request whose future was dropped. A connection is reusable once the
+/// reply is read.
 const FORGOTTEN_REPLY_LIMIT: Duration = Duration::from_secs(3);
 
-/// A connection on loan. Dropping it gives it back: at once if nothing is in flight on it; else a
-/// task reads the reply that is still to come and then gives it back; and if that cannot be, the
-/// connection is closed. It never goes back with half a message in it (pitfalls 21 and 22).
+/// Checked-out connection. Dropping it checks it in: immediately if no message is in progress,
+/// otherwise after a task has read the outstanding reply. If that is not possible, the connection
+/// is closed. A connection with a partial message is never checked in (pitfalls 21 and 22).
 pub(crate) struct PooledConnection {
     conn: Option<PoolConnection<Box<Connection>>>,
     pool: Arc<Pool>,
     pinned_by: Option<PinnedBy>,
 }
 
-/// Owner of a connection between commands. There is one only behind a load balancer.
+/// Owner of a pinned connection between commands, behind a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PinnedBy {
     Cursor,
@@ -63,12 +63,12 @@ impl PooledConnection {
         Self { conn: Some(conn), pool, pinned_by: None }
     }
 
-    /// The generation of its pool when the connection was made.
+    /// Returns the generation of the pool at which the connection was created.
     pub(crate) fn generation(&self) -> Generation {
         self.conn().generation()
     }
 
-    /// Notes what keeps the connection, until it is given back.
+    /// Sets the owner, for the statistics in error messages.
     pub(crate) fn pin(&mut self, by: PinnedBy) {
         if self.pinned_by.is_none() {
             self.pinned_by = Some(by);
@@ -80,7 +80,7 @@ impl PooledConnection {
         self.conn.as_ref().expect("present until it is dropped")
     }
 
-    /// Closes the connection and gives back only its place.
+    /// Closes the connection.
     pub(crate) fn discard(mut self, reason: ConnectionClosedReason, error: Option<&Error>) {
         if let Some(conn) = self.conn.take() {
             discard(&self.pool, conn, reason, error);
@@ -106,7 +106,7 @@ fn check_in(pool: &Pool, conn: PoolConnection<Box<Connection>>) {
     pool.change(|state, effects| state.pool.check_in(conn, Instant::now(), effects));
 }
 
-/// Reads the reply that nobody waits for, and gives the connection back.
+/// Reads an outstanding reply and checks the connection in.
 async fn drain(pool: Arc<Pool>, mut conn: PoolConnection<Box<Connection>>) {
     let drained = tokio::time::timeout(FORGOTTEN_REPLY_LIMIT, conn.payload.drain()).await;
     match drained {

@@ -1,4 +1,4 @@
-//! Waiting for a connection.
+//! Wait queue of a pool.
 
 use std::{sync::Arc, time::Instant};
 
@@ -11,7 +11,7 @@ use crate::{
     error::{Error, ErrorKind, NetworkFailure, Result},
 };
 
-/// A place in a pool's queue. Dropping it gives the place up.
+/// Position in the wait queue. Dropping it leaves the queue.
 pub(super) struct Wait<'a> {
     pool: &'a Arc<Pool>,
     waiter: WaiterId,
@@ -28,7 +28,7 @@ impl<'a> Wait<'a> {
         Self { pool, waiter, receiver, over: false }
     }
 
-    /// Waits for the connection.
+    /// Waits for a connection.
     pub(super) async fn answer(mut self, until: Option<Instant>) -> Result<PooledConnection> {
         let until = match until {
             Some(until) => Some((until, "in the time that was left".to_owned())),
@@ -44,7 +44,7 @@ impl<'a> Wait<'a> {
                     Ok(answer) => answer,
                     Err(_elapsed) => {
                         self.leave(WaitCancellation::TimedOut);
-                        // An answer may have come at the very last moment.
+                        // The connection may have arrived after the time-out.
                         match self.receiver.try_recv() {
                             Ok(answer) => Ok(answer),
                             Err(_) => return Err(self.too_late(&limit)),
@@ -66,7 +66,7 @@ impl<'a> Wait<'a> {
         let text = if self.pool.load_balanced {
             let cursors = self.pool.pinned.get(PinnedBy::Cursor);
             let transactions = self.pool.pinned.get(PinnedBy::Transaction);
-            // The words of the specification.
+            // Message given by the specification.
             format!(
                 "Timeout waiting for connection from the connection pool. maxPoolSize: {}, \
                  connections in use by cursors: {cursors}, connections in use by transactions: \

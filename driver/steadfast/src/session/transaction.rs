@@ -1,4 +1,4 @@
-//! The transaction that a session is in: what it makes of the commands, and where it is bound to.
+//! Transaction of a session: scope of commands, deadline and pin.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,11 +15,11 @@ use crate::{
     pin::PinnedServer,
 };
 
-/// A transaction that is aborted in the background. The session may be in another one by then.
+/// Transaction that is aborted in the background. The session may have started another one since.
 #[derive(Debug)]
 pub(crate) struct AbandonedTransaction {
     pub(crate) transaction: Transaction,
-    /// PinnedConnection server or connection.
+    /// Pinned server or connection.
     pub(crate) pin: Option<PinnedServer>,
 }
 
@@ -31,13 +31,12 @@ impl From<TransactionError> for ErrorKind {
     }
 }
 
-/// The error for an operation in a transaction that asks for a write concern of its own.
+/// Returns the error for an operation in a transaction with a write concern.
 pub(crate) fn explicit_write_concern() -> Error {
     Error::invalid_argument("Cannot set write concern after starting a transaction")
 }
 
-/// The error that no server could be selected for an operation in this session, with the label that
-/// it has in a transaction.
+/// Returns the error of a failed server selection in this session, with its label in a transaction.
 pub(crate) fn without_server(session: Option<&Session>, mut error: Error) -> Error {
     if let Some(session) = session.filter(|session| session.is_in_transaction()) {
         if let Some(label) = TransactionPosition::Later.label_without_server() {
@@ -53,21 +52,22 @@ pub(crate) fn without_server(session: Option<&Session>, mut error: Error) -> Err
 pub(crate) enum TransactionScope {
     /// Built outside of a transaction. Resets the state of a transaction that has ended.
     Outside,
-    /// Built in the transaction with this `txnNumber`. If that has ended, the command fails unsent.
+    /// Built in the transaction with this `txnNumber`. If it has ended, the command is not sent and
+    /// fails.
     Inside(i64),
     /// Independent of transactions (`killCursors`).
     Independent,
 }
 
 impl From<Option<i64>> for TransactionScope {
-    /// Scope of a cursor's commands: that of the command that opened the cursor.
+    /// Returns the scope of a cursor's commands: that of the command that opened the cursor.
     fn from(number: Option<i64>) -> Self {
         number.map_or(Self::Outside, Self::Inside)
     }
 }
 
 impl Session {
-    /// Looks at the transaction, or changes it.
+    /// Reads or changes the transaction.
     pub(crate) fn transaction<T>(&self, look: impl FnOnce(&mut Transaction) -> T) -> T {
         look(&mut lock(&self.state).transaction)
     }
@@ -77,7 +77,7 @@ impl Session {
         self.transaction(|transaction| transaction.is_active())
     }
 
-    /// Starts a transaction with the session's next number.
+    /// Starts a transaction with the next transaction number.
     pub(crate) fn start_transaction(&self, settings: TransactionSettings) -> Result<()> {
         let mut state = lock(&self.state);
         let super::State { server, transaction, .. } = &mut *state;
@@ -104,8 +104,8 @@ impl Session {
         Ok(TransactionPosition::Outside)
     }
 
-    /// Takes the transaction out of the session if `end` says that it has to be aborted, for an abort in
-    /// the background. That has ended when the sender is dropped.
+    /// Takes the transaction out of the session for a background abort, if `end` requires one.
+    /// Dropping the sender marks the end of the abort.
     pub(crate) fn abandon(
         &self,
         end: impl FnOnce(&mut Transaction) -> TransactionEnd,
@@ -126,8 +126,7 @@ impl Session {
         lock(&self.state).pending_abort.is_some()
     }
 
-    /// Waits for a background abort, within this time, so that what follows in the session does not
-    /// overtake it.
+    /// Waits for a background abort, with a time-out, so that later commands do not overtake it.
     pub(crate) async fn background_abort(&self, within: Option<Duration>) {
         let pending = lock(&self.state).pending_abort.clone();
         let Some(mut pending) = pending else { return };
@@ -136,7 +135,7 @@ impl Session {
         lock(&self.state).pending_abort.take_if(|latest| latest.same_channel(&pending));
     }
 
-    /// Gives the transaction this long, and with it all that is part of it; or takes that back.
+    /// Sets or removes the deadline of the transaction and its operations.
     pub(crate) fn set_transaction_deadline(&self, deadline: Option<Deadline>) {
         lock(&self.state).transaction_deadline = deadline;
     }
@@ -146,8 +145,8 @@ impl Session {
         lock(&self.state).transaction_deadline
     }
 
-    /// Returns the deadline that an operation inherits from its transaction. The time-outs
-    /// specification forbids a time-out of its `own`.
+    /// Returns the deadline that an operation inherits from its transaction. The specification of
+    /// client-side operations timeout forbids a time-out of the operation itself (`own`).
     pub(crate) fn operation_deadline(&self, own: bool) -> Result<Option<Deadline>> {
         let deadline = self.transaction_deadline().filter(|_| self.is_in_transaction());
         if own && deadline.is_some() {
@@ -158,7 +157,7 @@ impl Session {
         Ok(deadline)
     }
 
-    /// Waits until no other operation of its transaction is under way.
+    /// Waits until no other operation of the transaction is in progress.
     pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(self.turn.get_or_init(Arc::default)).lock_owned().await
     }
@@ -168,14 +167,14 @@ impl Session {
         lock(&self.state).pin.clone()
     }
 
-    /// Binds the transaction to a server, or to a connection.
+    /// Pins the transaction to a server or connection.
     pub(crate) fn set_pin(&self, pin: PinnedServer) {
         let before = lock(&self.state).pin.replace(pin);
         drop(before);
     }
 
-    /// Lets go of what the transaction is bound to. To be dropped when no lock is held: a connection
-    /// may return to its pool.
+    /// Unpins the transaction. The returned pin must be dropped without a lock: its connection may
+    /// be checked in.
     pub(crate) fn unpin(&self) -> Option<PinnedServer> {
         lock(&self.state).pin.take()
     }

@@ -1,4 +1,4 @@
-//! Turning streams into encrypted ones, after the options.
+//! TLS configuration from the options, and TLS handshakes.
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
@@ -21,20 +21,20 @@ pub(crate) enum TlsError {
     /// A file could not be read.
     #[error("cannot read the TLS file {}: {source}", path.display())]
     ReadFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Cause.
         source: io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file has the wrong contents.
     #[error("the TLS file {} {problem}", path.display())]
     BadFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Description of the problem.
         problem: String,
     },
-    /// The platform trusts nobody, so no server could be verified.
+    /// The platform has no certificate authorities, so that no server could be verified.
     #[error(
         "no certificate authorities were found on this system; name some with tlsCAFile{}",
         if problem.is_empty() { String::new() } else { format!(" ({problem})") }
@@ -43,19 +43,19 @@ pub(crate) enum TlsError {
         /// Description of the problem, if the search failed.
         problem: String,
     },
-    /// A host that no certificate could name.
+    /// The host is neither a host name nor an IP address.
     #[error("\"{host}\" is neither a host name nor an IP address, as TLS needs")]
     InvalidHost {
-        /// The host.
+        /// Host of the connection string.
         host: String,
     },
-    /// rustls does not take the settings.
+    /// rustls rejects the configuration.
     #[error("TLS cannot be set up: {0}")]
     Setup(#[from] rustls::Error),
-    /// The connection broke, or one side did not accept the other.
+    /// The connection broke, or one side rejected the other.
     #[error("the TLS handshake with {host} failed: {source}")]
     Handshake {
-        /// The host.
+        /// Host of the connection string.
         host: String,
         /// Cause. It contains a [`rustls::Error`] unless the network failed.
         source: io::Error,
@@ -65,7 +65,7 @@ pub(crate) enum TlsError {
 impl From<TlsError> for Error {
     fn from(error: TlsError) -> Self {
         match error {
-            // A connection that failed, whoever is to blame.
+            // A network error, even if this side rejected the certificate.
             TlsError::Handshake { ref source, .. } => {
                 Self::of_socket(io::Error::new(source.kind(), error))
             }
@@ -80,14 +80,14 @@ impl From<TlsError> for Error {
     }
 }
 
-/// Encrypts the connections of one client.
+/// TLS connector of a client.
 #[derive(Clone)]
 pub(crate) struct TlsConnector {
     connector: tokio_rustls::TlsConnector,
 }
 
 impl TlsConnector {
-    /// Reads the files that the options name, or the platform's authorities.
+    /// Reads the files in the options, and the platform's authorities if needed.
     pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let verifier = verifier(options, &provider)?;
@@ -109,7 +109,7 @@ impl TlsConnector {
         Ok(Self { connector: Arc::new(config).into() })
     }
 
-    /// Encrypts a stream to a host, given as in the connection string (a name or an IP address).
+    /// Starts TLS on a stream. The host is that of the connection string: a name or an IP address.
     pub(crate) async fn connect<S>(&self, stream: S, host: &str) -> Result<TlsStream<S>, TlsError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -138,7 +138,7 @@ fn verifier(
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
     let algorithms = provider.signature_verification_algorithms;
     if !options.verifies_certificates() {
-        // A file that was named is still read: a wrong path should not wait for a safer day.
+        // The file is read nevertheless, so that a wrong path is reported.
         if let Some(path) = &options.ca_file_path {
             pem::authorities(path)?;
         }
@@ -157,7 +157,7 @@ fn verifier(
 fn platform_authorities() -> Result<RootCertStore, TlsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Platforms carry a few certificates that rustls cannot read; the others are what counts.
+    // Certificates that rustls cannot parse are ignored.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let problem = found.errors.first().map(ToString::to_string).unwrap_or_default();

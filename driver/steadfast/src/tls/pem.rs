@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::TlsError;
 
-/// The certificate authorities in a file.
+/// Reads certificate authorities.
 pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path, &read(path)?)? {
@@ -21,7 +21,7 @@ pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// The client's chain of certificates and its private key, from one file, in any order.
+/// Reads the client's certificate chain and private key from one file, in any order.
 pub(super) fn client_certificate(
     path: &Path,
     password: Option<&[u8]>,

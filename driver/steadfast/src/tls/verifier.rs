@@ -1,7 +1,7 @@
 //! Verification of server certificates: full, without the host name, or none.
 //!
-//! The signature of the handshake is always verified: it proves that the server holds the
-//! certificate's key.
+//! The signature of the handshake is always verified: it proves that the server has the private
+//! key.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use rustls::{
     server::ParsedCertificate,
 };
 
-/// Verifies chain, dates and name.
+/// Verifies chain, validity period and host name.
 pub(super) fn full(
     roots: Arc<RootCertStore>,
     provider: Arc<CryptoProvider>,
@@ -28,7 +28,7 @@ pub(super) fn full(
     Ok(verifier.map_err(|error| Error::General(error.to_string()))?)
 }
 
-/// Does not look at the name.
+/// Verifier that ignores the host name.
 #[derive(Debug)]
 pub(super) struct AnyName {
     /// Trusted roots. `None` accepts any certificate.

@@ -1,8 +1,8 @@
-//! Watching one server: a task that checks it, and one that measures the way to it.
+//! Monitor of a server: a task that checks it, and one that measures the round-trip time.
 //!
-//! When to check, and how, is [`MonitorSchedule`]'s to say. A server that can, tells of its changes
-//! by itself; then the time a reply takes says nothing of the distance, and a second connection
-//! measures that.
+//! [`MonitorSchedule`] decides when and how to check. With the streaming protocol the server sends
+//! replies on changes, so their timing contains no round-trip time, and a second connection
+//! measures it.
 
 mod check;
 mod round_trip;
@@ -31,7 +31,7 @@ use crate::{
     error::{Error, ErrorKind},
 };
 
-/// The handle of a monitor's task.
+/// Handle of a monitor's task.
 #[derive(Debug)]
 pub(crate) struct Monitor {
     signals: Arc<Signals>,
@@ -45,7 +45,7 @@ struct Signals {
 }
 
 impl Monitor {
-    /// Begins to watch a server.
+    /// Starts the monitoring of a server.
     pub(super) fn start(
         address: ServerAddress,
         settings: MonitorSettings,
@@ -66,17 +66,17 @@ impl Monitor {
         Self { signals, task: establisher.spawn(watch.run()) }
     }
 
-    /// Asks for a check as soon as one may be.
+    /// Requests an immediate check.
     pub(super) fn check_now(&self) {
         self.signals.check_now.notify_one();
     }
 
-    /// Ends the check under way: an operation knows more already.
+    /// Cancels the check in progress, after a network error of an operation.
     pub(super) fn cancel_check(&self) {
         self.signals.cancel.notify_one();
     }
 
-    /// Ends the watch.
+    /// Stops the monitor.
     pub(super) fn stop(&self) {
         self.task.abort();
     }
@@ -164,7 +164,7 @@ impl MonitorWatch {
         answer: Answer,
         began: Instant,
     ) {
-        // A check that opened the connection knows its numbers only now.
+        // The connection id is known only after the check that opened the connection.
         let heartbeat =
             if *check == MonitorCheck::Connect { &self.heartbeat(check) } else { heartbeat };
         self.topology.announce(|| {
@@ -221,7 +221,7 @@ fn failure_kind(error: &Error) -> CheckFailureKind {
     }
 }
 
-/// Numbers the connections of monitors.
+/// Returns the next id of a monitoring connection.
 fn next_monitor_connection() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)

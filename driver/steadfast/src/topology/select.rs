@@ -1,4 +1,4 @@
-//! Finding the server for an operation, and waiting for one.
+//! Server selection, with waiting.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,10 @@ use crate::{
     trace,
 };
 
-/// Whoever asks to wait longer waits for ever, as far as anyone can tell; and no sum of times
-/// overflows.
+/// Maximum duration of a wait, so that sums of times do not overflow.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The server for an operation, and what was known when it was chosen.
+/// Selected server, and the topology at the selection.
 #[derive(Clone, Debug)]
 pub(crate) struct Selected {
     pub(crate) server: Arc<Server>,
@@ -37,7 +36,7 @@ impl Selected {
 }
 
 impl Topology {
-    /// `serverSelectionTimeoutMS`.
+    /// Returns `serverSelectionTimeoutMS`.
     pub(crate) fn selection_timeout(&self) -> Duration {
         self.selection_timeout
     }
@@ -54,8 +53,8 @@ impl Topology {
         Some(deadline.at().map_or(until, |at| at.min(until)))
     }
 
-    /// A server for the target, as soon as there is one. `until` is how long to wait for one, instead
-    /// of `serverSelectionTimeoutMS`.
+    /// Selects a server, and waits until there is a suitable one. `until` replaces
+    /// `serverSelectionTimeoutMS`.
     pub(crate) async fn select(
         &self,
         target: SelectionTarget<'_>,
@@ -66,7 +65,7 @@ impl Topology {
         trace::selection_started(self.id, operation, target, || self.known());
         let selected = match self.select_now(target, deprioritized) {
             Ok(Some(selected)) => Ok(selected),
-            // Boxed, so that what hardly ever happens takes no room in what always does.
+            // Boxed, to keep the future small for the common case.
             Ok(None) => Box::pin(self.wait_for(target, deprioritized, operation, until)).await,
             Err(error) => Err(error),
         };

@@ -1,4 +1,4 @@
-//! One server of the deployment: its pool, its monitor, and how busy we keep it.
+//! Server of the topology: its pool, its monitor, and the number of operations in progress.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use steadfast_core::address::ServerAddress;
 use super::monitor::Monitor;
 use crate::pool::Pool;
 
-/// A server that is, or was, part of the deployment.
+/// Server of the topology, which it may have left.
 pub(crate) struct Server {
     pub(crate) address: Arc<ServerAddress>,
     pub(crate) pool: Arc<Pool>,
@@ -31,7 +31,7 @@ impl Server {
         self.operations.load(Ordering::Relaxed)
     }
 
-    /// Counts an operation, until what is returned is dropped.
+    /// Counts an operation until the returned guard is dropped.
     pub(crate) fn begin_operation(&self) -> OperationCount<'_> {
         self.operations.fetch_add(1, Ordering::Relaxed);
         OperationCount(self)
@@ -62,7 +62,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// An operation under way on a server.
+/// Operation in progress on a server.
 #[derive(Debug)]
 pub(crate) struct OperationCount<'a>(&'a Server);
 

@@ -1,4 +1,4 @@
-//! Following the SRV records of a sharded cluster's name, so that routers may come and go.
+//! SRV polling: mongos can join and leave a sharded cluster.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{Topology, WeakTopology, lock};
 use crate::{dns::Resolver, random::random_below};
 
 impl Topology {
-    /// Asks DNS again and again while the topology may be a sharded cluster.
+    /// Polls the SRV records while the topology is unknown or sharded.
     pub(crate) fn follow_srv_records(&self, name: SrvName, resolver: Resolver) {
         let heartbeat = self.monitor_settings.heartbeat_frequency;
         self.establisher.spawn(follow(self.me.clone(), name, resolver, heartbeat));

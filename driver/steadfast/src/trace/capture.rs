@@ -1,4 +1,4 @@
-//! For tests: a `tracing` subscriber that remembers what it was told.
+//! `tracing` subscriber of tests, which stores the log messages.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-/// A value as `tracing` sees it.
+/// Value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(String),
@@ -33,7 +33,7 @@ impl From<i64> for Value {
     }
 }
 
-/// One log message.
+/// Captured log message.
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
     pub(crate) target: &'static str,
@@ -42,7 +42,7 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// Its text; panics if there is none.
+    /// Returns the text of a field. Panics if it is absent or not a text.
     pub(crate) fn text(&self, key: &str) -> &str {
         match &self.fields[key] {
             Value::Text(text) => text,
@@ -50,7 +50,7 @@ impl Captured {
         }
     }
 
-    /// The names of its fields, in order.
+    /// Returns the names of the fields, sorted.
     pub(crate) fn keys(&self) -> Vec<&'static str> {
         self.fields.keys().copied().collect()
     }
@@ -64,7 +64,7 @@ pub(crate) fn capture(level: Level, work: impl FnOnce()) -> Vec<Captured> {
     captured.lock().unwrap().clone()
 }
 
-/// The one message that `work` logs.
+/// Returns the only log message of `work`.
 pub(crate) fn capture_one(work: impl FnOnce()) -> Captured {
     let mut captured = capture(Level::DEBUG, work);
     assert_eq!(captured.len(), 1, "{captured:?}");

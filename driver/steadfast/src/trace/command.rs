@@ -1,4 +1,4 @@
-//! Log messages about commands.
+//! Log messages of commands.
 
 use bson::oid::ObjectId;
 use tracing::Level;
@@ -13,7 +13,7 @@ pub(crate) fn logs_commands() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }
 
-/// A message with the fields that all messages about commands have.
+/// Emits a message with the common fields of command messages.
 macro_rules! log {
     ($message:literal, $topology_id:expr, $event:expr, $($own:tt)*) => {
         tracing::debug!(
@@ -34,7 +34,7 @@ macro_rules! log {
     };
 }
 
-/// Logs what became of a command. Documents are shown up to `max_document_bytes`.
+/// Logs a command event. Documents are truncated to `max_document_bytes`.
 pub(crate) fn command(
     event: &CommandEvent,
     topology_id: ObjectId,
@@ -67,7 +67,7 @@ pub(crate) fn command(
     }
 }
 
-/// An error in words. That a future was dropped is no error of a kind of its own: it is told as text.
+/// Returns the text of an error. A custom text is returned as is.
 fn why(error: &Error) -> String {
     error.get_custom::<String>().cloned().unwrap_or_else(|| error.to_string())
 }

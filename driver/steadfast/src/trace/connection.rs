@@ -1,4 +1,4 @@
-//! Log messages about connection pools and their connections.
+//! Log messages of connection pools and connections.
 
 use bson::oid::ObjectId;
 use steadfast_core::event::cmap::{
@@ -15,7 +15,7 @@ pub(crate) fn logs_connections() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }
 
-/// A message with the fields that all messages about connections have.
+/// Emits a message with the common fields of connection messages.
 macro_rules! log {
     ($message:literal, $topology_id:expr, $event:expr $(, $($own:tt)*)?) => {
         tracing::debug!(
@@ -29,7 +29,7 @@ macro_rules! log {
     };
 }
 
-/// Logs what became of a pool or of a connection.
+/// Logs an event of a pool or connection.
 pub(crate) fn connection(event: &CmapEvent, topology_id: ObjectId) {
     if !logs_connections() {
         return;
@@ -108,7 +108,7 @@ pub(crate) fn connection(event: &CmapEvent, topology_id: ObjectId) {
     }
 }
 
-/// The specification prescribes the words, but for what no other driver has.
+/// Returns the text of the specification, or this driver's for additional reasons.
 fn why_closed(reason: ConnectionClosedReason) -> &'static str {
     match reason {
         ConnectionClosedReason::Stale => "Connection became stale because the pool was cleared",
@@ -124,7 +124,7 @@ fn why_closed(reason: ConnectionClosedReason) -> &'static str {
     }
 }
 
-/// The specification prescribes the words, but for what no other driver has.
+/// Returns the text of the specification, or this driver's for additional reasons.
 fn why_none(reason: ConnectionCheckoutFailedReason) -> &'static str {
     match reason {
         ConnectionCheckoutFailedReason::Timeout => {

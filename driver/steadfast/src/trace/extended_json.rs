@@ -1,7 +1,6 @@
-//! Documents as relaxed extended JSON, no longer than a log message may have it.
+//! Documents as relaxed extended JSON, truncated for log messages.
 //!
-//! Writing stops where the room ends, so that the cost is that of what is shown and not that of the
-//! document, which may have megabytes.
+//! Serialization stops at the limit, so that a large document costs no more than its shown part.
 
 use std::fmt::{self, Write};
 
@@ -10,10 +9,10 @@ use bson::{Bson, DateTime, Document};
 
 /// Default limit of a document in a log message, in bytes.
 const DEFAULT_MAX_BYTES: usize = 1000;
-/// The last millisecond of the year 9999, after which dates have no text form.
+/// Last millisecond of the year 9999. Later dates have no text form.
 const LAST_DATE_AS_TEXT: i64 = 253_402_300_799_999;
 
-/// The document, cut off after `max_bytes`, or just before if that falls into a character.
+/// Returns the document, truncated after `max_bytes`, or before a character there.
 pub(super) fn shown(document: &Document, max_bytes: Option<usize>) -> String {
     let mut room = Room { text: String::new(), max_bytes: max_bytes.unwrap_or(DEFAULT_MAX_BYTES) };
     if room.document(document).is_err() {
@@ -22,7 +21,7 @@ pub(super) fn shown(document: &Document, max_bytes: Option<usize>) -> String {
     room.text
 }
 
-/// Text of limited length: fails once something did not fit.
+/// Text of limited size. Writing returns an error once the limit is exceeded.
 struct Room {
     text: String,
     max_bytes: usize,
@@ -108,12 +107,12 @@ impl Room {
             Bson::Undefined => self.write_str("{\"$undefined\": true}"),
             Bson::MaxKey => self.write_str("{\"$maxKey\": 1}"),
             Bson::MinKey => self.write_str("{\"$minKey\": 1}"),
-            // The bson crate keeps the parts of this old type to itself.
+            // The bson crate has no accessors for this deprecated type.
             Bson::DbPointer(_) => self.wrapped("$dbPointer", &value.to_string()),
         }
     }
 
-    /// A document of one field, which says what the text is.
+    /// Writes a document of one field, whose key is the type of the text.
     fn wrapped(&mut self, kind: &str, text: &str) -> fmt::Result {
         write!(self, "{{\"{kind}\": ")?;
         self.string(text)?;
@@ -142,7 +141,7 @@ impl Room {
 
     fn binary(&mut self, bytes: &[u8], subtype: u8) -> fmt::Result {
         self.write_str("{\"$binary\": {\"base64\": \"")?;
-        // Just more than fits, in whole groups of three, so that a cut shows.
+        // Slightly more than fits, in groups of three bytes, so that the text is truncated.
         let enough = self.left() / 4 * 3 + 3;
         let encoded = STANDARD.encode(&bytes[..bytes.len().min(enough)]);
         write!(self, "{encoded}\", \"subType\": \"{subtype:02x}\"}}}}")

@@ -1,4 +1,4 @@
-//! Log messages about commands that are tried again.
+//! Log messages of retries.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Operation;
 
 const TARGET: &str = "steadfast::retry";
 
-/// A command failed, and will be tried again. `reason` is asked for only if anyone reads it.
+/// Logs a scheduled retry. `reason` is called only if the message is enabled.
 pub(crate) fn retrying(
     (topology_id, operation): (ObjectId, Operation<'_>),
     failed_attempts: usize,
@@ -32,7 +32,7 @@ pub(crate) fn retrying(
     }
 }
 
-/// A command failed because a server is overloaded, and is not tried again.
+/// Logs a command that failed on an overloaded server and is not retried.
 pub(crate) fn overload_given_up(
     (topology_id, operation): (ObjectId, Operation<'_>),
     failed_attempts: usize,

@@ -1,4 +1,4 @@
-//! Log messages about finding a server for an operation.
+//! Log messages of server selection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,14 +11,14 @@ use crate::error::{Error, ErrorKind};
 
 const TARGET: &str = "steadfast::server_selection";
 
-/// The operation that a message is about.
+/// Operation of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation<'a> {
     pub(crate) name: &'a str,
     pub(crate) id: i64,
 }
 
-/// A message with the fields that all messages about selection have.
+/// Emits a message with the common fields of selection messages.
 macro_rules! log {
     (
         $level:ident, $message:literal, $topology_id:expr, $operation:expr, $target:expr,
@@ -38,7 +38,7 @@ macro_rules! log {
     };
 }
 
-/// A server is looked for.
+/// Logs the start of a server selection.
 pub(crate) fn selection_started(
     topology_id: ObjectId,
     operation: Operation<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn selection_started(
     }
 }
 
-/// There is none yet. To be told once for each operation.
+/// Logs that no server is suitable yet. Must be called once per operation.
 pub(crate) fn selection_waits(
     topology_id: ObjectId,
     operation: Operation<'_>,
@@ -73,7 +73,7 @@ pub(crate) fn selection_waits(
     }
 }
 
-/// A server was found: `server`, when `description` was known.
+/// Logs the selected server, with the topology at that time.
 pub(crate) fn selection_succeeded(
     topology_id: ObjectId,
     operation: Operation<'_>,
@@ -93,7 +93,7 @@ pub(crate) fn selection_succeeded(
     );
 }
 
-/// No server was found.
+/// Logs a failed server selection.
 pub(crate) fn selection_failed(
     topology_id: ObjectId,
     operation: Operation<'_>,
@@ -115,8 +115,8 @@ pub(crate) fn selection_failed(
     }
 }
 
-/// An error in words, but without the servers: those are in the description already, and the
-/// specification wants nothing said twice.
+/// Returns the text of an error, without the servers: by the specification, the topology
+/// description contains them.
 fn why(error: &Error) -> String {
     match &*error.kind {
         ErrorKind::ServerSelection { .. } => "no suitable server was found in time".to_owned(),

@@ -1,4 +1,4 @@
-//! Each log message against what the specifications' suites expect of it.
+//! Log messages, compared with the specifications.
 
 mod client;
 
@@ -181,7 +181,7 @@ fn documents_are_cut_to_the_length_that_the_client_sets() {
     assert_eq!(long.text("reply").len(), 5000 + r#"{"x": ""}"#.len());
 }
 
-/// pitfall 40: an event of a command with secrets is empty, and so is its message.
+/// pitfall 40: the event of a sensitive command is empty, and so is its message.
 #[test]
 fn commands_with_secrets_are_logged_without_them() {
     let secret = "hunter2";
@@ -192,7 +192,7 @@ fn commands_with_secrets_are_logged_without_them() {
     assert_eq!(empty.text("reply"), "{}");
 }
 
-/// pitfall 40: nor does the failure quote what the server quoted.
+/// pitfall 40: the failure of a sensitive command does not contain the server's message.
 #[test]
 fn failures_of_commands_with_secrets_are_logged_without_them() {
     let reply = rawdoc! {
@@ -215,7 +215,7 @@ fn pool_of(options: &ConnectionPoolOptions, load_balanced: bool) -> (Pool, Effec
     (pool, effects)
 }
 
-/// The messages of the events among the effects.
+/// Returns the log messages of the events in the effects.
 fn logged(effects: &mut Effects) -> Vec<Captured> {
     let events: Vec<CmapEvent> = effects
         .drain(..)
@@ -469,7 +469,7 @@ fn selection_is_logged() {
     let error = Error::new(ErrorKind::ServerSelection { message });
     let captured = capture_one(|| selection_failed(id(), FIND, target, &error, Arc::default));
     expect_selection(&captured, "Server selection failed", &["failure"]);
-    // The specification: what the description says is not said again.
+    // The specification: the error does not repeat the topology description.
     assert!(!captured.text("failure").contains("RSSecondary"));
 
     let closed = Error::new(ErrorKind::Shutdown);

@@ -1,4 +1,4 @@
-//! Log messages about the deployment, its servers and their heartbeats.
+//! Log messages of the topology, its servers and their heartbeats.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub(crate) fn logs_topology() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }
 
-/// A message about the deployment as a whole.
+/// Emits a message of the whole topology.
 macro_rules! log {
     ($message:literal, $topology_id:expr $(, $($own:tt)*)?) => {
         tracing::debug!(
@@ -29,7 +29,7 @@ macro_rules! log {
     };
 }
 
-/// A message about one server.
+/// Emits a message of one server.
 macro_rules! log_server {
     ($message:literal, $topology_id:expr, $address:expr $(, $($own:tt)*)?) => {
         log!(
@@ -41,7 +41,7 @@ macro_rules! log_server {
     };
 }
 
-/// A message about a heartbeat.
+/// Emits a message of a heartbeat.
 macro_rules! log_heartbeat {
     ($message:literal, $topology_id:expr, $event:expr $(, $($own:tt)*)?) => {
         log_server!(
@@ -54,7 +54,7 @@ macro_rules! log_heartbeat {
     };
 }
 
-/// Logs what became of the deployment. Replies are shown up to `max_document_bytes`.
+/// Logs an event of the topology. Replies are truncated to `max_document_bytes`.
 pub(crate) fn topology(
     event: &SdamEvent,
     topology_id: ObjectId,
@@ -64,7 +64,7 @@ pub(crate) fn topology(
         return;
     }
     match event {
-        // The change of the whole says it all; the specification wants no second message.
+        // The specification: only the change of the topology is logged.
         SdamEvent::ServerDescriptionChanged(_) => {}
         SdamEvent::TopologyOpening(_) => log!("Starting topology monitoring", topology_id),
         SdamEvent::TopologyClosed(_) => log!("Stopped topology monitoring", topology_id),
@@ -101,7 +101,7 @@ pub(crate) fn topology(
     }
 }
 
-/// A deployment in one line.
+/// Topology description in one line.
 pub(super) struct Shown<'a>(pub(super) &'a TopologyDescription);
 
 impl fmt::Display for Shown<'_> {

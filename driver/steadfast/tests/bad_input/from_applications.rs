@@ -1,4 +1,4 @@
-//! What an application gets wrong: connection strings, hosts, names, sizes, times.
+//! Invalid input from applications: connection strings, hosts, names, sizes, times.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn malformed_connection_strings_are_refused_with_the_reason() {
+async fn malformed_connection_strings_are_rejected_with_the_reason() {
     let cases = [
         ("", "mongodb://"),
         ("http://localhost", "mongodb://"),
@@ -43,8 +43,8 @@ async fn malformed_connection_strings_are_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_exist_is_named() {
-    // No name may have a part of 64 letters, so nobody needs to be asked.
+async fn error_names_a_host_that_does_not_exist() {
+    // A label of 64 letters is invalid, so no DNS server is queried.
     let host = format!("{}.invalid", "n".repeat(64));
     let uri = format!("mongodb://{host}:27017/?{LIMITS}");
     let error = first_error(&uri, &Clock::stopped(), async {}).await;
@@ -53,11 +53,11 @@ async fn a_host_that_does_not_exist_is_named() {
 }
 
 #[tokio::test]
-async fn a_port_where_nothing_listens_is_named() {
-    // Nobody else gets the port either.
-    let deaf = tokio::net::TcpSocket::new_v4().unwrap();
-    deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = deaf.local_addr().unwrap().to_string();
+async fn error_names_a_port_without_a_listener() {
+    // The bound socket reserves the port.
+    let reserved = tokio::net::TcpSocket::new_v4().unwrap();
+    reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = reserved.local_addr().unwrap().to_string();
     let uri = format!("mongodb://{address}/?{LIMITS}");
     let error = first_error(&uri, &Clock::stopped(), async {}).await;
     assert!(error.is_server_selection_error());
@@ -65,7 +65,7 @@ async fn a_port_where_nothing_listens_is_named() {
 }
 
 #[tokio::test]
-async fn names_that_end_a_string_early_or_confuse_a_namespace_are_never_sent() {
+async fn invalid_database_and_collection_names_are_never_sent() {
     // pitfall 41
     let server = Server::lenient(Role::Standalone);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
@@ -129,7 +129,7 @@ async fn keys_with_a_nul_are_never_sent() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_before_it_is_sent() {
+async fn too_large_documents_and_messages_are_rejected_before_sending() {
     let server = Server::with_handler(Role::Standalone, |request| {
         let limits = doc! { "maxBsonObjectSize": 1000, "maxMessageSizeBytes": 5000 };
         request.is_hello().then(|| vec![Step::Hello(limits)])
@@ -152,13 +152,13 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
     }
     let sent: Vec<_> = server.log().requests.into_iter().filter(|sent| !sent.is_hello()).collect();
     assert!(sent.is_empty(), "{sent:?}");
-    // And the connection that it was to go through is as good as before.
+    // The connection remains usable.
     ping(&client).await.unwrap();
     assert_eq!(server.log().opened, 2, "one of the monitor, one of operations");
 }
 
 #[tokio::test]
-async fn times_beyond_all_measure_do_not_overflow() {
+async fn huge_timeouts_do_not_overflow() {
     let server = Server::lenient(Role::Standalone);
     let mut options = ClientOptions::parse(server.uri("")).await.unwrap();
     options.server_selection_timeout = Some(Duration::MAX);

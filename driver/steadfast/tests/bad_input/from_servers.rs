@@ -1,4 +1,4 @@
-//! What a server gets wrong: its first words, its replies, its cursors, and when it hangs up.
+//! Invalid input from servers: hello replies, command replies, cursors and closed connections.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use super::{
     first_error, ping,
 };
 
-/// How long an answer is waited for, by these limits.
-const LIMIT: Duration = Duration::from_secs(5);
+/// Connect and socket time-out of [`LIMITS`].
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is said of a server that does not answer in time.
+/// Part of the error message if a server does not reply in time.
 const NO_REPLY: &str = "no reply within";
 
-/// The time to answer in passes when such a request is there, if that is not answered.
-async fn time_passes(
+/// Waits for a matching request and advances the clock past its time-out, if the cause is [`NO_REPLY`].
+async fn expire_reply(
     server: &Server,
     clock: &Clock,
     cause: &str,
@@ -31,11 +31,11 @@ async fn time_passes(
 ) {
     if cause == NO_REPLY {
         server.wait_for(|log| log.requests.iter().any(&request)).await;
-        clock.pass(LIMIT).await;
+        clock.pass(REPLY_TIMEOUT).await;
     }
 }
 
-/// A document that holds one that holds one that …
+/// Document with this nesting depth.
 fn nested(depth: usize) -> Vec<u8> {
     let mut document = vec![5, 0, 0, 0, 0];
     for _ in 0..depth {
@@ -45,14 +45,14 @@ fn nested(depth: usize) -> Vec<u8> {
     document
 }
 
-/// An OP_MSG with these flags and this for its body.
+/// OP_MSG with these flags and this body.
 fn op_msg(flags: u32, body: &[u8]) -> Vec<u8> {
     let payload = [&flags.to_le_bytes()[..], &[0], body].concat();
     message(i32::try_from(16 + payload.len()).unwrap(), 0, 2013, &payload)
 }
 
-/// What a server may do in place of replying, and what the error is to say of it.
-fn misbehaviours() -> Vec<(Vec<Step>, &'static str)> {
+/// Invalid replies, each with the expected part of the error message.
+fn invalid_replies() -> Vec<(Vec<Step>, &'static str)> {
     let http = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".to_vec();
     let bomb = [2013_i32.to_le_bytes(), i32::MAX.to_le_bytes()].concat();
     let bomb = message(16 + 9, 0, 2012, &[&bomb[..], &[2]].concat());
@@ -83,35 +83,36 @@ fn misbehaviours() -> Vec<(Vec<Step>, &'static str)> {
 }
 
 #[tokio::test]
-async fn a_server_that_misbehaves_in_its_hello_is_named_with_the_cause() {
+async fn invalid_hello_reply_is_an_error_with_cause_and_address() {
     let clock = Clock::stopped();
-    for (steps, cause) in misbehaviours() {
+    for (steps, cause) in invalid_replies() {
         let server = Server::with_handler(Role::Standalone, move |_| Some(steps.clone()));
-        let finds_out = time_passes(&server, &clock, cause, Request::is_hello);
-        let error = first_error(&server.uri(LIMITS), &clock, finds_out).await;
+        let expiry = expire_reply(&server, &clock, cause, Request::is_hello);
+        let error = first_error(&server.uri(LIMITS), &clock, expiry).await;
         assert!(error.is_server_selection_error(), "{error:?}");
         assert_says(&error, &[cause, &server.address()]);
     }
 }
 
 #[tokio::test]
-async fn a_server_that_misbehaves_in_a_reply_is_named_with_the_cause() {
+async fn invalid_reply_is_an_error_with_cause_and_address() {
     let clock = Clock::stopped();
-    for (steps, cause) in misbehaviours() {
+    for (steps, cause) in invalid_replies() {
         let server = Server::with_handler(Role::Standalone, move |request| {
             (request.name == "ping").then(|| steps.clone())
         });
         let client = Client::with_uri_str(server.uri(LIMITS)).await.unwrap();
         let is_ping = |request: &Request| request.name == "ping";
-        let (ended, ()) = tokio::join!(ping(&client), time_passes(&server, &clock, cause, is_ping));
+        let (ended, ()) =
+            tokio::join!(ping(&client), expire_reply(&server, &clock, cause, is_ping));
         let error = ended.expect_err(cause);
         assert!(!error.is_server_selection_error(), "{error:?}");
         assert_says(&error, &[cause, &server.address()]);
         assert_eq!(error.server_address().map(ToString::to_string), Some(server.address()));
-        // And what the connection was used for does not come back to haunt the next operation.
+        // The next operation gets another connection.
         let database = client.database("db");
         let next = bounded(database.run_command(doc! { "hostInfo": 1 }));
-        // The server may have to be looked at anew before, which is done twice a second.
+        // The monitor may have to check the server first, at most every 500 ms (`minHeartbeatFrequencyMS`).
         let (reply, ()) = tokio::join!(next, clock.pass(Duration::from_millis(500)));
         assert_eq!(reply.expect("a new connection is made"), doc! { "ok": 1 }, "{cause}");
         let log = server.log();
@@ -120,25 +121,25 @@ async fn a_server_that_misbehaves_in_a_reply_is_named_with_the_cause() {
 }
 
 #[tokio::test]
-async fn a_server_that_misbehaves_in_the_handshake_of_a_pooled_connection_is_named() {
+async fn invalid_handshake_of_a_pooled_connection_is_an_error_with_cause_and_address() {
     let clock = Clock::stopped();
-    for (steps, cause) in misbehaviours() {
+    for (steps, cause) in invalid_replies() {
         let server = Server::with_handler(Role::Standalone, move |request| {
             is_handshake_for_operations(request).then(|| steps.clone())
         });
         let uri = server.uri(&format!("{LIMITS}&retryReads=false"));
         let client = Client::with_uri_str(uri).await.unwrap();
-        let passing = time_passes(&server, &clock, cause, is_handshake_for_operations);
-        let (ended, ()) = tokio::join!(ping(&client), passing);
+        let expiry = expire_reply(&server, &clock, cause, is_handshake_for_operations);
+        let (ended, ()) = tokio::join!(ping(&client), expiry);
         let error = ended.expect_err(cause);
-        // How long it takes until nobody answers is connectTimeoutMS's to say here.
+        // `connectTimeoutMS` limits the handshake.
         let cause = if cause == NO_REPLY { "connectTimeoutMS" } else { cause };
         assert_says(&error, &[cause, &server.address()]);
     }
 }
 
 #[tokio::test]
-async fn servers_too_old_or_too_new_are_named_with_what_is_needed() {
+async fn incompatible_wire_version_is_an_error_with_the_required_version() {
     for (min, max, cause) in [(0, 6, "requires at least"), (1000, 1001, "only supports up to")] {
         let server = Server::with_handler(Role::Standalone, move |request| {
             let versions = doc! { "minWireVersion": min, "maxWireVersion": max };
@@ -152,7 +153,7 @@ async fn servers_too_old_or_too_new_are_named_with_what_is_needed() {
 }
 
 #[tokio::test]
-async fn a_refused_hello_is_told_in_the_words_of_the_server() {
+async fn command_error_of_hello_shows_the_message_of_the_server() {
     let server = Server::with_handler(Role::Standalone, |_| {
         let no = doc! { "ok": 0, "code": 8000, "codeName": "AtlasError", "errmsg": "not today" };
         Some(vec![Step::Reply(no)])
@@ -162,8 +163,8 @@ async fn a_refused_hello_is_told_in_the_words_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_hello_of_the_wrong_types_is_no_reason_to_panic() {
-    let nonsense = [
+async fn hello_reply_with_wrong_types_does_not_panic() {
+    let invalid = [
         doc! { "ok": 1 },
         doc! { "ok": "yes" },
         doc! {},
@@ -173,7 +174,7 @@ async fn a_hello_of_the_wrong_types_is_no_reason_to_panic() {
         "logicalSessionTimeoutMinutes": i64::MAX, "setName": "s", "me": "", "hosts": [""] },
     ];
     let clock = Clock::stopped();
-    for hello in nonsense {
+    for hello in invalid {
         let text = hello.to_string();
         let server =
             Server::with_handler(Role::Standalone, move |_| Some(vec![Step::Reply(hello.clone())]));
@@ -183,7 +184,7 @@ async fn a_hello_of_the_wrong_types_is_no_reason_to_panic() {
 }
 
 #[tokio::test]
-async fn limits_that_make_no_sense_do_not_stop_writes_for_ever() {
+async fn invalid_size_limits_do_not_block_writes() {
     for (documents, batch) in [(-1, -1), (16 * 1024 * 1024, 0), (16 * 1024 * 1024, i32::MIN)] {
         let server = Server::with_handler(Role::Standalone, move |request| {
             let limits = doc! {
@@ -205,7 +206,7 @@ async fn limits_that_make_no_sense_do_not_stop_writes_for_ever() {
 }
 
 #[tokio::test]
-async fn replies_to_writes_that_make_no_sense_are_errors_or_taken_but_never_panics() {
+async fn invalid_write_replies_do_not_panic() {
     let replies = [
         doc! { "ok": 1 },
         doc! { "ok": 1, "n": -1, "nModified": -7 },
@@ -241,7 +242,7 @@ async fn replies_to_writes_that_make_no_sense_are_errors_or_taken_but_never_pani
 }
 
 #[tokio::test]
-async fn only_a_reply_that_says_so_is_a_success() {
+async fn only_a_reply_with_ok_1_is_a_success() {
     let answered = async |ok: Option<Bson>| {
         let server = Server::with_handler(Role::Primary, move |request| {
             let mut reply = doc! { "before": 1, "errmsg": "no", "writeErrors": [] };
@@ -265,13 +266,13 @@ async fn only_a_reply_that_says_so_is_a_success() {
         Bson::from(doc! { "ok": 1 }),
     ];
     for ok in others.into_iter().map(Some).chain([None]) {
-        let error = answered(ok.clone()).await.expect_err("it was refused");
+        let error = answered(ok.clone()).await.expect_err("it is an error");
         assert!(matches!(&*error.kind, ErrorKind::Command(_)), "{ok:?}: {error:?}");
     }
 }
 
 #[tokio::test]
-async fn cursors_that_make_no_sense_are_errors_that_name_the_server() {
+async fn invalid_cursor_replies_are_errors_that_name_the_server() {
     let cursors = [
         doc! { "ok": 1 },
         doc! { "ok": 1, "cursor": 7 },
@@ -297,15 +298,16 @@ async fn cursors_that_make_no_sense_are_errors_that_name_the_server() {
 }
 
 #[tokio::test]
-async fn an_unsolicited_message_on_an_idle_connection_costs_only_that_connection() {
+async fn an_unsolicited_message_on_an_idle_connection_closes_only_that_connection() {
     let gate = Gate::closed();
     let late = op_msg(0, &[5, 0, 0, 0, 0]);
     let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
         move |request| {
             let reply = Step::Reply(doc! { "ok": 1, "mine": true });
-            let unasked = [Step::WaitFor(gate.clone()), Step::RawBytes(late.clone()), Step::HangUp];
-            (request.name == "ping").then(|| [vec![reply], unasked.to_vec()].concat())
+            let unsolicited =
+                [Step::WaitFor(gate.clone()), Step::RawBytes(late.clone()), Step::HangUp];
+            (request.name == "ping").then(|| [vec![reply], unsolicited.to_vec()].concat())
         }
     });
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
@@ -320,10 +322,10 @@ async fn an_unsolicited_message_on_an_idle_connection_costs_only_that_connection
 }
 
 #[tokio::test]
-async fn a_connection_closed_while_idle_is_replaced_unnoticed() {
+async fn an_idle_connection_closed_by_the_server_is_replaced() {
     let server = Server::with_handler(Role::Standalone, |request| {
-        let farewell = vec![Step::Reply(doc! { "ok": 1 }), Step::HangUp];
-        (request.name == "ping").then_some(farewell)
+        let steps = vec![Step::Reply(doc! { "ok": 1 }), Step::HangUp];
+        (request.name == "ping").then_some(steps)
     });
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     for round in 1..=5 {
@@ -335,13 +337,13 @@ async fn a_connection_closed_while_idle_is_replaced_unnoticed() {
 }
 
 #[tokio::test]
-async fn a_server_that_closes_every_new_connection_is_not_tried_for_ever() {
+async fn retries_are_limited_if_the_server_closes_every_connection() {
     let server = Server::with_handler(Role::Standalone, |request| {
-        let farewell = vec![Step::Hello(doc! {}), Step::HangUp];
-        is_handshake_for_operations(request).then_some(farewell)
+        let steps = vec![Step::Hello(doc! {}), Step::HangUp];
+        is_handshake_for_operations(request).then_some(steps)
     });
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
-    let error = ping(&client).await.expect_err("there is no connection to be had");
+    let error = ping(&client).await.expect_err("no connection is established");
     assert!(error.is_network_error(), "{error:?}");
     assert_says(&error, &["the server close", &server.address()]);
     assert!(server.log().opened <= 5, "{} connections", server.log().opened);

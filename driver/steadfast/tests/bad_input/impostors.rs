@@ -1,5 +1,5 @@
-//! Servers that are not what they claim to be, or claim what no server needs: they get no documents, no
-//! memory and no connections of the client's for it.
+//! Malicious servers: they receive no documents before authentication, and their claims raise no limits on memory and
+//! open no connections.
 
 use blackpipe::message::Request;
 use steadfast::{
@@ -16,7 +16,7 @@ use super::{
     first_error, ping,
 };
 
-/// The fields of a hello by which a member of a set is an arbiter.
+/// Hello fields of an arbiter.
 fn arbiter() -> Document {
     doc! { "ismaster": false, "isWritablePrimary": false, "secondary": false, "arbiterOnly": true }
 }
@@ -24,7 +24,7 @@ fn arbiter() -> Document {
 #[tokio::test]
 async fn unauthenticated_connection_never_carries_a_command() {
     let flagged = || doc! { "arbiterOnly": true };
-    // What the monitor and what the pooled connection is told, and the options of the client.
+    // Hello fields for the monitor and for the pooled connection, and options of the client.
     for (monitor, pooled, options) in [
         (flagged(), flagged(), ""),
         (doc! {}, flagged(), ""),
@@ -60,7 +60,7 @@ async fn arbiter_is_used_by_a_client_without_credentials() {
     ping(&client).await.unwrap();
 }
 
-/// The reply as this compressor makes it, whatever was negotiated.
+/// Reply compressed by this compressor, negotiated or not.
 fn compressed(request: &Request, reply: &Document, compressor: Compressor) -> Vec<Step> {
     let mut plain = request.clone();
     plain.compressor = None;
@@ -74,7 +74,7 @@ fn hello() -> Document {
 }
 
 #[tokio::test]
-async fn reply_compressed_by_what_was_not_negotiated_is_rejected() {
+async fn reply_with_a_compressor_that_was_not_negotiated_is_rejected() {
     let cause = "compressed with noop, which was not negotiated";
     let server = Server::with_handler(Role::Standalone, |request| {
         request.is_hello().then(|| compressed(request, &hello(), Compressor::Noop))
@@ -97,7 +97,7 @@ async fn reply_may_be_compressed_by_any_negotiated_compressor_and_no_other() {
     use steadfast_wire::ZlibLevel;
 
     let zlib = Compressor::Zlib(ZlibLevel::DEFAULT);
-    // The compressors of the server, the one of its replies, and the one of its replies to hello.
+    // Compressors in the hello reply, the compressor of command replies, and that of the hello reply.
     for (listed, used, of_hello, is_good) in [
         (vec!["snappy", "zlib"], zlib, None, true),
         (vec!["snappy", "zlib"], zlib, Some(Compressor::Snappy), true),
@@ -130,7 +130,7 @@ async fn reply_may_be_compressed_by_any_negotiated_compressor_and_no_other() {
     }
 }
 
-/// More than MongoDB's largest message, with what a reply may take beyond it.
+/// Size above the limit of replies, which is MongoDB's largest message and an allowance.
 const TOO_LARGE: i32 = 70_000_000;
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn claimed_message_size_does_not_raise_the_limit_of_decompression() {
     assert_says(&error, &["uncompressed size 70000000", &server.address()]);
 }
 
-/// Before a connection is established, nobody has shown who they are.
+/// The limit of replies is lower before authentication.
 #[tokio::test]
 async fn replies_of_the_handshake_are_small() {
     const TWO_MEBIBYTES: i32 = 2 * 1024 * 1024;
@@ -188,7 +188,7 @@ async fn replies_of_the_handshake_are_small() {
     let error = ping(&Client::with_uri_str(uri).await.unwrap()).await.expect_err("too long");
     assert_says(&error, &[cause, &server.address()]);
 
-    // Once it is established, a reply may be as long as MongoDB's are.
+    // After the handshake, a reply may be as large as MongoDB's largest message.
     let server = Server::with_handler(Role::Standalone, |request| {
         let long = doc! { "ok": 1, "long": "x".repeat(3 * 1024 * 1024) };
         (request.name == "ping").then(|| vec![Step::Reply(long)])
@@ -223,7 +223,7 @@ async fn tiny_limits_of_a_server_end_in_an_error() {
                 assert!(many.is_err() && one.is_err() && bulk.is_err());
                 assert!(server.log().named("insert").is_empty());
             }
-            // The server judges a document that is sent by itself.
+            // The server checks the size of a single document.
             _ => assert!(many.is_err() && bulk.is_err(), "{many:?} {bulk:?}"),
         }
     }
@@ -231,7 +231,7 @@ async fn tiny_limits_of_a_server_end_in_an_error() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn unix_socket_that_a_server_names_is_not_connected_to() {
+async fn unix_socket_in_a_hello_reply_is_ignored() {
     let socket = "/tmp/steadfast-impostor.sock";
     for list in ["hosts", "passives", "arbiters"] {
         let server = Server::lenient(Role::Primary);

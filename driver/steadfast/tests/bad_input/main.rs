@@ -1,5 +1,4 @@
-//! What comes of bad input, whichever side it is from: an error that names the cause and the server,
-//! in time, and never a panic.
+//! Invalid input from applications and servers ends in time in an error that names cause and server, never in a panic.
 
 #![allow(missing_docs)]
 
@@ -21,22 +20,25 @@ use steadfast::{
     options::ClientOptions,
 };
 
-/// How long a client waits for things; by a clock that is stopped.
+/// Time-outs of the clients, measured by a stopped clock.
 const LIMITS: &str = "serverSelectionTimeoutMS=30000&connectTimeoutMS=5000&socketTimeoutMS=5000";
 
 async fn ping(client: &Client) -> Result<Document> {
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await
 }
 
-/// The error of the first operation of a client, whose time to find a server passes when its monitor has found
-/// out what is wrong.
-async fn first_error(uri: &str, clock: &Clock, finds_out: impl Future<Output = ()>) -> Error {
+/// Error of the first operation of a client. Its server selection time-out expires after the first heartbeat.
+async fn first_error(
+    uri: &str,
+    clock: &Clock,
+    before_heartbeat: impl Future<Output = ()>,
+) -> Error {
     let heartbeats = Recorder::new();
     let mut options = ClientOptions::parse(uri).await.expect("a sound connection string");
     options.sdam_event_handler = Some(heartbeats.handler());
     let client = Client::with_options(options).unwrap();
     let (ended, ()) = tokio::join!(ping(&client), async {
-        finds_out.await;
+        before_heartbeat.await;
         let over = |event: &SdamEvent| {
             use SdamEvent::{ServerHeartbeatFailed, ServerHeartbeatSucceeded};
             matches!(event, ServerHeartbeatFailed(_) | ServerHeartbeatSucceeded(_))
@@ -44,7 +46,7 @@ async fn first_error(uri: &str, clock: &Clock, finds_out: impl Future<Output = (
         heartbeats.wait_for(1, over).await;
         clock.pass(Duration::from_secs(30)).await;
     });
-    ended.expect_err("the server is no good")
+    ended.expect_err("the server is not usable")
 }
 
 #[track_caller]

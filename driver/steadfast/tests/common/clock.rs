@@ -1,4 +1,4 @@
-//! A clock that a test stops, so that no limit passes because the machine is busy.
+//! Clock that a test stops, so that no time-out expires because the machine is busy.
 
 use std::{
     pin::pin,
@@ -10,44 +10,43 @@ use std::{
     time::Duration,
 };
 
-/// Real time after which a stopped clock runs on by itself, so that a test that hangs ends.
+/// Real time after which a stopped clock resumes, so that a test that hangs ends.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Clock of the test's runtime, by which the driver and the scripted servers measure time. It stands still until
-/// the test advances it.
+/// Clock of the test's runtime, by which the driver and the scripted servers measure time. Only the test advances it.
 pub struct Clock {
     _held: mpsc::Sender<()>,
-    ran_on: Arc<AtomicBool>,
+    resumed: Arc<AtomicBool>,
 }
 
 #[allow(dead_code)]
 impl Clock {
-    /// Stops it.
+    /// Stops the clock of the current runtime.
     pub fn stopped() -> Self {
         tokio::time::pause();
         let (held, released) = mpsc::channel::<()>();
-        let ran_on = Arc::new(AtomicBool::new(false));
-        let noted = Arc::clone(&ran_on);
+        let resumed = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&resumed);
         // An idle runtime advances a stopped clock to the next timer, although a reply may be on its way through a
         // socket; but not while a blocking task runs.
         tokio::task::spawn_blocking(move || {
             let ended = released.recv_timeout(HANG);
             noted.store(ended == Err(mpsc::RecvTimeoutError::Timeout), Relaxed);
         });
-        Self { _held: held, ran_on }
+        Self { _held: held, resumed }
     }
 
-    /// Lets so much time pass, and what was due within it happen.
+    /// Advances the clock and runs the timers that expire.
     pub async fn pass(&self, time: Duration) {
-        // Who is about to wait begins to.
+        // Tasks that are about to wait register their timers.
         settle().await;
-        // Timers go by whole milliseconds.
+        // Timers have a resolution of one millisecond.
         tokio::time::advance(time + Duration::from_millis(1)).await;
         settle().await;
     }
 
-    /// Lets time pass, a step after the other, until the future is ready: for what needs a time that the test
-    /// does not know, as an election and whatever follows from it.
+    /// Advances the clock step by step until the future is ready, where the necessary time is unknown, as for an
+    /// election.
     pub async fn pass_until<T>(&self, step: Duration, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         loop {
@@ -60,7 +59,7 @@ impl Clock {
     }
 }
 
-/// Lets all tasks do what they can without a socket.
+/// Runs all tasks until they wait for a socket or a timer.
 async fn settle() {
     for _ in 0..10 {
         tokio::task::yield_now().await;
@@ -72,13 +71,13 @@ impl Drop for Clock {
     ///
     /// # Panics
     ///
-    /// The clock has run on by itself: the test waited for a timer that it did not let pass, and would have
-    /// passed for the wrong reason.
+    /// Panics if the clock resumed after [`HANG`]: the test waited for a timer that it did not advance to, and would
+    /// have passed for the wrong reason.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             tokio::time::resume();
             assert!(
-                !self.ran_on.load(Relaxed),
+                !self.resumed.load(Relaxed),
                 "the test hung for {HANG:?} with the clock stopped"
             );
         }

@@ -1,7 +1,7 @@
-//! Every action that asks a server for something, to be tried with what all of them can be given.
+//! Macro that runs every action that sends a command, for options that all actions have.
 
-/// Does everything that a server is asked for once, with what follows put behind each action, and gives
-/// the names and results. `in "name"` before it names the database.
+/// Runs every action that sends a command, with the tokens after the client appended to each, and returns names and
+/// results. `in "name"` selects the database.
 macro_rules! every_action {
     (in $name:expr, $client:expr, $($run:tt)*) => {{
         use steadfast::{

@@ -1,5 +1,4 @@
-//! What tests against a scripted server share: the server itself, a limit on waiting, events as they
-//! come.
+//! Helpers of tests against scripted servers: the server, a stopped clock, a limit on waiting, a recorder of events.
 
 #![allow(dead_code, unreachable_pub, unused_imports)]
 
@@ -12,24 +11,28 @@ pub use blackpipe::server::{Gate, Request, Role, Server, ServerLog, Step};
 use steadfast::event::EventHandler;
 use tokio::sync::watch;
 
-/// Whether a request is the first of a connection that is not a monitor's. The first connection of
-/// all is the monitor's, and a server that plays here never has two.
+/// Returns `true` for the first request of a pooled connection. Connection 1 of these servers is the monitor's.
 pub fn is_handshake_for_operations(request: &Request) -> bool {
     request.is_hello() && request.earlier_requests == 0 && request.connection > 1
 }
 
-/// A message whose header is made of these numbers, whatever they mean.
+/// Message with these header fields, valid or not.
 pub fn message(length: i32, response_to: i32, op_code: i32, payload: &[u8]) -> Vec<u8> {
     let header = [length, 1, response_to, op_code].map(i32::to_le_bytes).concat();
     [&header, payload].concat()
 }
 
-/// What is to come, which must come within a time that only a hang exceeds.
+/// Awaits a future with a time-out that only a hang exceeds.
 pub async fn bounded<T>(work: impl IntoFuture<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends in time")
 }
 
-/// Events, as they come.
+/// Change stream of untyped documents.
+pub type DocumentChangeStream = steadfast::change_stream::ChangeStream<
+    steadfast::change_stream::event::ChangeStreamEvent<steadfast::bson::Document>,
+>;
+
+/// Recorder of events, in the order of their delivery.
 pub struct Recorder<T>(Arc<watch::Sender<Vec<T>>>);
 
 impl<T: Clone + Send + Sync + 'static> Recorder<T> {
@@ -46,12 +49,12 @@ impl<T: Clone + Send + Sync + 'static> Recorder<T> {
         self.0.borrow().clone()
     }
 
-    /// Waits until so many events of a kind have come.
+    /// Waits for this number of matching events.
     pub async fn wait_for(&self, count: usize, kind: impl Fn(&T) -> bool) {
         self.wait_until(|seen| seen.iter().filter(|event| kind(event)).count() >= count).await;
     }
 
-    /// Waits until the events are as they should be.
+    /// Waits until the recorded events satisfy a condition.
     pub async fn wait_until(&self, done: impl Fn(&[T]) -> bool) {
         let mut events = self.0.subscribe();
         bounded(async { drop(events.wait_for(|seen| done(seen)).await.expect("it lives")) }).await;

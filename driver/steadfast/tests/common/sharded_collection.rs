@@ -1,4 +1,4 @@
-//! A sharded collection on the shared cluster of real servers, whose chunks can be moved.
+//! Sharded collection on the shared cluster of real servers, with chunk migrations.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,10 +17,10 @@ impl ShardedCollection {
     pub(crate) fn create(namespace: &'static str, key: Document) -> Self {
         let cluster = shared::sharded_cluster().expect("a sharded cluster");
         let admin = |command| cluster.run_command("admin", command).expect("it is done");
-        // Chunks move when a test says so.
+        // Only the test moves chunks.
         admin(doc! { "balancerStop": 1 });
         for shard in cluster.shards() {
-            // A chunk comes back only when what it left behind has been deleted.
+            // A shard receives a chunk again only after its orphaned documents are deleted.
             let at_once = doc! { "setParameter": 1, "orphanCleanupDelaySecs": 0 };
             shard.run_command(0, "admin", at_once).expect("it is set");
         }
@@ -42,9 +42,9 @@ impl ShardedCollection {
 
     /// Moves every chunk to the other shard.
     pub(crate) fn swap_shards(&self) {
-        // A shard donates one chunk at a time, of whichever collection.
-        static TURNS: Mutex<()> = Mutex::new(());
-        let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        // A shard donates one chunk at a time, over all collections.
+        static MIGRATIONS: Mutex<()> = Mutex::new(());
+        let _migration = MIGRATIONS.lock().unwrap_or_else(PoisonError::into_inner);
         for Chunk { min, max, shard } in self.chunks() {
             let to = if shard == "shard0" { "shard1" } else { "shard0" };
             let command = doc! { "moveChunk": self.namespace, "bounds": [min, max], "to": to };

@@ -24,7 +24,7 @@ fn cursor_server() -> Server {
 }
 
 #[tokio::test]
-async fn nothing_is_monitored_and_hello_is_modern() {
+async fn load_balanced_client_has_no_monitor_and_sends_hello() {
     let server = Server::lenient(Role::LoadBalanced);
     let client = Client::with_uri_str(server.uri("loadBalanced=true")).await.unwrap();
     run(&client, "ping").await.unwrap();
@@ -35,7 +35,7 @@ async fn nothing_is_monitored_and_hello_is_modern() {
 }
 
 #[tokio::test]
-async fn a_cursor_stays_with_its_connection_and_gives_it_back_at_its_end() {
+async fn a_cursor_pins_its_connection_until_it_is_exhausted() {
     let server = cursor_server();
     let uri = server.uri("loadBalanced=true&maxPoolSize=2&waitQueueTimeoutMS=30000");
     let client = Client::with_uri_str(uri).await.unwrap();
@@ -49,9 +49,9 @@ async fn a_cursor_stays_with_its_connection_and_gives_it_back_at_its_end() {
     }
     assert_eq!(count, 3);
     let log = server.log();
-    let home = log.connections_of("find")[0];
-    assert_eq!(log.connections_of("getMore"), [home, home]);
-    assert!(log.connections_of("ping")[..2].iter().all(|&other| other != home));
+    let pinned = log.connections_of("find")[0];
+    assert_eq!(log.connections_of("getMore"), [pinned, pinned]);
+    assert!(log.connections_of("ping")[..2].iter().all(|&other| other != pinned));
     // Both connections are free again.
     let pings = [start(&client, "ping"), start(&client, "ping")];
     for ping in pings {
@@ -62,7 +62,7 @@ async fn a_cursor_stays_with_its_connection_and_gives_it_back_at_its_end() {
 }
 
 #[tokio::test]
-async fn a_dropped_cursor_is_killed_through_its_connection_which_then_is_free() {
+async fn a_dropped_cursor_is_killed_on_its_connection_which_is_then_checked_in() {
     let server = cursor_server();
     let uri = server.uri("loadBalanced=true&maxPoolSize=1&waitQueueTimeoutMS=30000");
     let client = Client::with_uri_str(uri).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_dropped_cursor_is_killed_through_its_connection_which_then_is_free() 
 }
 
 #[tokio::test]
-async fn the_service_is_named_in_events() {
+async fn command_events_have_the_service_id() {
     let server = Server::lenient(Role::LoadBalanced);
     let (client, events) = client_with_commands(&server.uri("loadBalanced=true")).await;
     run(&client, "ping").await.unwrap();
@@ -132,8 +132,8 @@ async fn failed_authentication_clears_the_pool_of_its_service() {
         let uri = server.uri("loadBalanced=true").replace("://", "://user:pencil@");
         let (client, events) = client_with_cmap(&uri).await;
         run(&client, "ping").await.expect_err("nobody is let in");
-        let told: Vec<_> = events.seen().iter().filter_map(kind_of_failure).collect();
-        assert_eq!(told, ["created", "cleared", "closed", "check-out failed"]);
+        let max_time_ms: Vec<_> = events.seen().iter().filter_map(kind_of_failure).collect();
+        assert_eq!(max_time_ms, ["created", "cleared", "closed", "check-out failed"]);
         assert_eq!(cleared_services(&events), [Some(service(7))]);
     }
 }
@@ -198,7 +198,7 @@ async fn connections_of_one_service_that_fail_together_clear_its_pool_once() {
 
 /// The specification's words.
 #[tokio::test]
-async fn server_without_load_balancing_is_rejected_in_the_words_of_the_specification() {
+async fn server_without_load_balancing_is_rejected_with_the_specified_message() {
     let server = Server::lenient(Role::Mongos);
     let client = Client::with_uri_str(server.uri("loadBalanced=true")).await.unwrap();
     let error = run(&client, "ping").await.expect_err("there is no serviceId");
@@ -210,7 +210,7 @@ async fn server_without_load_balancing_is_rejected_in_the_words_of_the_specifica
 }
 
 #[tokio::test]
-async fn wait_queue_timeout_says_what_the_connections_are_used_for() {
+async fn wait_queue_timeout_error_counts_connections_by_use() {
     let gate = Gate::closed();
     let server = Server::with_handler(Role::LoadBalanced, {
         let gate = gate.clone();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn both_ways(name: &'static str) {
+async fn compresses_both_directions(name: &'static str) {
     let server = Server::with_handler(Role::Standalone, move |request| {
         let hello = doc! { "compression": [name] };
         request.is_hello().then(|| vec![Step::Hello(hello)])
@@ -30,24 +30,24 @@ async fn both_ways(name: &'static str) {
 
 #[cfg(feature = "snappy")]
 #[tokio::test]
-async fn snappy_is_used_both_ways_but_for_secrets() {
-    both_ways("snappy").await;
+async fn snappy_compresses_both_directions_except_auth_commands() {
+    compresses_both_directions("snappy").await;
 }
 
 #[cfg(feature = "zlib")]
 #[tokio::test]
-async fn zlib_is_used_both_ways_but_for_secrets() {
-    both_ways("zlib").await;
+async fn zlib_compresses_both_directions_except_auth_commands() {
+    compresses_both_directions("zlib").await;
 }
 
 #[cfg(feature = "zstd")]
 #[tokio::test]
-async fn zstd_is_used_both_ways_but_for_secrets() {
-    both_ways("zstd").await;
+async fn zstd_compresses_both_directions_except_auth_commands() {
+    compresses_both_directions("zstd").await;
 }
 
 #[tokio::test]
-async fn a_server_without_the_compressor_is_sent_plain_messages() {
+async fn messages_are_uncompressed_if_the_server_lacks_the_compressor() {
     let server = Server::lenient(Role::Standalone);
     let uri = server.uri("compressors=zstd,zlib,snappy");
     run(&Client::with_uri_str(uri).await.unwrap(), "ping").await.unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const IMPATIENT: &str = "heartbeatFrequencyMS=500&connectTimeoutMS=400";
+const SHORT_TIMEOUTS: &str = "heartbeatFrequencyMS=500&connectTimeoutMS=400";
 
 /// Whether it is a hello of the monitor's after the first.
 fn is_later_heartbeat(request: &Request) -> bool {
@@ -10,29 +10,29 @@ fn is_later_heartbeat(request: &Request) -> bool {
 }
 
 /// The next heartbeat is due, and is not answered in time.
-async fn heartbeat_in_vain(server: &Server, clock: &Clock) {
+async fn expire_heartbeat(server: &Server, clock: &Clock) {
     clock.pass(Duration::from_millis(500)).await;
     server.wait_for(|log| log.requests.iter().any(is_later_heartbeat)).await;
     clock.pass(Duration::from_millis(400)).await;
 }
 
 #[tokio::test]
-async fn operations_do_not_wait_for_a_server_that_its_monitor_finds_dead() {
+async fn operations_are_interrupted_when_the_heartbeat_fails() {
     let server = Server::with_handler(Role::Standalone, |request| {
         (request.name == "slow" || is_later_heartbeat(request)).then(Vec::new)
     });
     let clock = Clock::stopped();
-    let client = Client::with_uri_str(server.uri(IMPATIENT)).await.unwrap();
+    let client = Client::with_uri_str(server.uri(SHORT_TIMEOUTS)).await.unwrap();
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
-    heartbeat_in_vain(&server, &clock).await;
+    expire_heartbeat(&server, &clock).await;
     let error = slow.await.unwrap().expect_err("nothing is ever answered");
     assert!(error.is_network_error(), "{error:?}");
     assert_says(&error, &["interrupted", &server.address()]);
 }
 
 #[tokio::test]
-async fn operations_that_cannot_even_be_sent_are_interrupted_too() {
+async fn blocked_sends_are_interrupted_when_the_heartbeat_fails() {
     let server = Server::with_handler(Role::Standalone, |request| {
         // After the handshake, nothing is read from the connection any more.
         let deaf = || vec![Step::Hello(doc! {}), Step::WaitFor(Gate::closed())];
@@ -42,14 +42,14 @@ async fn operations_that_cannot_even_be_sent_are_interrupted_too() {
         }
     });
     let clock = Clock::stopped();
-    let (client, commands) = client_with_commands(&server.uri(IMPATIENT)).await;
+    let (client, commands) = client_with_commands(&server.uri(SHORT_TIMEOUTS)).await;
     // More than the buffers on the way can hold.
     let command = doc! { "slow": 1, "text": "x".repeat(40_000_000) };
     let database = client.database("db");
     let sending = bounded(database.run_command(command));
     let (sent, ()) = tokio::join!(sending, async {
         commands.wait_for(1, |event| matches!(event, CommandEvent::Started(_))).await;
-        heartbeat_in_vain(&server, &clock).await;
+        expire_heartbeat(&server, &clock).await;
     });
     let error = sent.expect_err("it cannot be sent");
     assert!(error.is_network_error(), "{error:?}");
@@ -57,7 +57,7 @@ async fn operations_that_cannot_even_be_sent_are_interrupted_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_is_used_again() {
+async fn a_recovered_server_is_used_again() {
     let dead = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let server = Server::with_handler(Role::Standalone, {
         let dead = Arc::clone(&dead);

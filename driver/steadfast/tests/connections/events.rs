@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_command_whose_future_is_dropped_still_has_its_end() {
+async fn a_dropped_command_has_a_failed_event() {
     // pitfall 38
     let (server, gate) = slow_server(Role::Standalone);
     let (client, events) = client_with_commands(&server.uri("")).await;
@@ -21,7 +21,7 @@ async fn a_command_whose_future_is_dropped_still_has_its_end() {
 }
 
 #[tokio::test]
-async fn every_started_has_exactly_one_end_whatever_happens() {
+async fn every_started_event_has_one_succeeded_or_failed_event() {
     // pitfall 38
     let server = Server::with_handler(Role::Standalone, |request| match request.name.as_str() {
         "hangUp" => Some(vec![Step::HangUp]),
@@ -64,7 +64,7 @@ fn ends(events: &Recorder<CommandEvent>) -> usize {
 }
 
 #[tokio::test]
-async fn commands_with_secrets_are_told_of_without_them() {
+async fn events_of_auth_commands_are_redacted() {
     // pitfall 40
     let server = Server::with_handler(Role::Standalone, |request| match request.name.as_str() {
         "updateUser" => {
@@ -108,7 +108,7 @@ async fn commands_with_secrets_are_told_of_without_them() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_does_not_silence_those_that_come_after() {
+async fn a_handler_that_panicked_receives_later_events() {
     let server = Server::lenient(Role::Standalone);
     let recorder = Recorder::<CmapEvent>::new();
     let record = recorder.handler();

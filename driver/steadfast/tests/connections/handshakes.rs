@@ -6,7 +6,7 @@ use super::*;
 
 /// A kind of client, on a kind of server.
 #[derive(Clone, Copy, Debug)]
-struct Case {
+struct HandshakeCase {
     role: Role,
     /// The server streams its state, so that round trips are measured on a third connection.
     is_streaming: bool,
@@ -16,7 +16,7 @@ struct Case {
     has_server_api: bool,
 }
 
-impl Case {
+impl HandshakeCase {
     fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for role in [Role::Standalone, Role::Primary, Role::Mongos, Role::LoadBalanced] {
@@ -78,8 +78,9 @@ impl Case {
 }
 
 #[tokio::test]
-async fn every_handshake_says_backpressure() {
-    let checks: Vec<_> = Case::all().into_iter().map(|case| tokio::spawn(case.check())).collect();
+async fn every_handshake_has_the_backpressure_field() {
+    let checks: Vec<_> =
+        HandshakeCase::all().into_iter().map(|case| tokio::spawn(case.check())).collect();
     assert_eq!(checks.len(), 32);
     for check in checks {
         check.await.unwrap();

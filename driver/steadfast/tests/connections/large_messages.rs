@@ -9,7 +9,7 @@ use steadfast::{
 use super::*;
 
 /// A server that takes inserts.
-fn taking_inserts(compressor: Option<&'static str>) -> Server {
+fn insert_server(compressor: Option<&'static str>) -> Server {
     Server::with_handler(Role::Standalone, move |request| {
         if let (true, Some(name)) = (request.is_hello(), compressor) {
             return Some(vec![Step::Hello(doc! { "compression": [name] })]);
@@ -43,28 +43,29 @@ fn arrived(server: &Server, sent: &[RawDocumentBuf]) -> (Vec<Document>, Vec<Bson
     let log = server.log();
     let inserts = log.named("insert");
     assert_eq!(inserts.len(), 1);
-    let came = inserts[0].body.get_array("documents").unwrap().iter().zip(sent);
-    came.map(|(came, sent)| {
-        let mut came = came.as_document().unwrap().clone();
-        let id = came.get("_id").unwrap().clone();
-        if !matches!(sent.get("_id"), Ok(Some(_))) {
-            assert_eq!(came.keys().next().unwrap(), "_id");
-            came.remove("_id");
-        }
-        (came, id)
-    })
-    .unzip()
+    let received = inserts[0].body.get_array("documents").unwrap().iter().zip(sent);
+    received
+        .map(|(received, sent)| {
+            let mut received = received.as_document().unwrap().clone();
+            let id = received.get("_id").unwrap().clone();
+            if !matches!(sent.get("_id"), Ok(Some(_))) {
+                assert_eq!(received.keys().next().unwrap(), "_id");
+                received.remove("_id");
+            }
+            (received, id)
+        })
+        .unzip()
 }
 
-async fn inserted_whole(options: &str, compressor: Option<&'static str>, bytes: usize) {
-    let server = taking_inserts(compressor);
+async fn check_inserted(options: &str, compressor: Option<&'static str>, bytes: usize) {
+    let server = insert_server(compressor);
     let client = Client::with_uri_str(server.uri(options)).await.unwrap();
     let books = client.database("db").collection::<RawDocumentBuf>("books");
     let documents = documents(bytes);
     let result = bounded(books.insert_many(&documents)).await.unwrap();
-    let (came, ids) = arrived(&server, &documents);
+    let (received, ids) = arrived(&server, &documents);
     let sent: Vec<_> = documents.iter().map(|it| Document::try_from(it).unwrap()).collect();
-    assert!(came == sent, "something was changed on the way");
+    assert!(received == sent, "something was changed on the way");
     assert_eq!(result.inserted_ids.len(), documents.len());
     assert!(ids.iter().enumerate().all(|(index, id)| result.inserted_ids[&index] == *id));
     // The connection is good for more.
@@ -73,21 +74,21 @@ async fn inserted_whole(options: &str, compressor: Option<&'static str>, bytes: 
 }
 
 #[tokio::test]
-async fn raw_documents_arrive_as_they_are_however_many() {
+async fn raw_documents_of_any_total_size_arrive_unchanged() {
     for bytes in [1, 5_000, 50_000, 1_000_000, 10_000_000] {
-        inserted_whole("", None, bytes).await;
+        check_inserted("", None, bytes).await;
     }
 }
 
 #[cfg(feature = "zlib")]
 #[tokio::test]
-async fn raw_documents_arrive_as_they_are_through_compression() {
-    inserted_whole("compressors=zlib", Some("zlib"), 1_000_000).await;
+async fn compressed_raw_documents_arrive_unchanged() {
+    check_inserted("compressors=zlib", Some("zlib"), 1_000_000).await;
 }
 
 #[tokio::test]
-async fn raw_documents_that_nobody_acknowledges_arrive_too() {
-    let server = taking_inserts(None);
+async fn unacknowledged_raw_documents_arrive_unchanged() {
+    let server = insert_server(None);
     let client = Client::with_uri_str(server.uri("w=0")).await.unwrap();
     let books = client.database("db").collection::<RawDocumentBuf>("books");
     let documents = documents(300_000);
@@ -98,8 +99,8 @@ async fn raw_documents_that_nobody_acknowledges_arrive_too() {
 }
 
 #[tokio::test]
-async fn a_large_document_arrives_as_it_is() {
-    let server = taking_inserts(None);
+async fn a_large_document_arrives_unchanged() {
+    let server = insert_server(None);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let document = doc! { "_id": 1, "text": "x".repeat(3_000_000) };
@@ -113,7 +114,7 @@ async fn a_large_document_arrives_as_it_is() {
 }
 
 /// Drops the insert when it is under way, and looks at the connection.
-async fn dropped_half_sent(insert: impl AsyncFn(Collection<RawDocumentBuf>)) {
+async fn drop_half_sent(insert: impl AsyncFn(Collection<RawDocumentBuf>)) {
     // pitfall 21
     let gate = Gate::closed();
     let server = Server::with_handler(Role::Standalone, {
@@ -141,18 +142,18 @@ async fn dropped_half_sent(insert: impl AsyncFn(Collection<RawDocumentBuf>)) {
 }
 
 #[tokio::test]
-async fn many_documents_dropped_half_sent_cost_the_connection() {
+async fn a_half_sent_insert_many_that_is_dropped_closes_the_connection() {
     let documents = documents(40_000_000);
-    dropped_half_sent(async |books: Collection<RawDocumentBuf>| {
+    drop_half_sent(async |books: Collection<RawDocumentBuf>| {
         books.insert_many(&documents).await.map(drop).unwrap();
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_large_document_dropped_half_sent_costs_the_connection() {
+async fn a_half_sent_large_document_that_is_dropped_closes_the_connection() {
     let document = rawdoc! { "text": "x".repeat(15_000_000) };
-    dropped_half_sent(async |books: Collection<RawDocumentBuf>| {
+    drop_half_sent(async |books: Collection<RawDocumentBuf>| {
         books.insert_one(&document).await.map(drop).unwrap();
     })
     .await;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_connection_is_waited_for_as_long_as_wait_queue_timeout_says() {
+async fn connection_checkout_fails_after_wait_queue_timeout_ms() {
     let (server, gate) = slow_server(Role::Standalone);
     let clock = Clock::stopped();
     let (client, events) =
@@ -25,7 +25,7 @@ async fn a_connection_is_waited_for_as_long_as_wait_queue_timeout_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn there_are_never_more_connections_than_max_pool_size() {
+async fn connections_do_not_exceed_max_pool_size() {
     let server = Server::lenient(Role::Standalone);
     let client = Client::with_uri_str(server.uri("maxPoolSize=3")).await.unwrap();
     let tasks: Vec<_> = (0..40)
@@ -49,7 +49,7 @@ async fn there_are_never_more_connections_than_max_pool_size() {
 }
 
 #[tokio::test]
-async fn no_more_connections_are_opened_at_a_time_than_max_connecting() {
+async fn concurrent_handshakes_do_not_exceed_max_connecting() {
     let gate = Gate::closed();
     let server = Server::with_handler(Role::Standalone, {
         let gate = gate.clone();
@@ -70,7 +70,7 @@ async fn no_more_connections_are_opened_at_a_time_than_max_connecting() {
 }
 
 #[tokio::test]
-async fn as_many_connections_are_kept_ready_as_min_pool_size_asks_for() {
+async fn min_pool_size_connections_are_kept_ready() {
     let server = Server::lenient(Role::Standalone);
     let (client, events) = client_with_cmap(&server.uri("minPoolSize=3")).await;
     bounded(client.warm_connection_pool()).await;
@@ -83,7 +83,7 @@ async fn as_many_connections_are_kept_ready_as_min_pool_size_asks_for() {
 }
 
 #[tokio::test]
-async fn warming_does_not_wait_for_a_server_that_takes_no_connections() {
+async fn warming_does_not_wait_for_a_server_that_closes_connections() {
     let server = Server::with_handler(Role::Standalone, |request| {
         is_handshake_for_operations(request).then(|| vec![Step::HangUp])
     });
@@ -94,7 +94,7 @@ async fn warming_does_not_wait_for_a_server_that_takes_no_connections() {
 }
 
 #[tokio::test]
-async fn warming_ends_when_the_client_does() {
+async fn warming_ends_at_shutdown() {
     let gate = Gate::closed();
     let server = Server::with_handler(Role::Standalone, move |request| {
         is_handshake_for_operations(request).then(|| vec![Step::WaitFor(gate.clone())])

@@ -11,16 +11,16 @@ mod behind_a_load_balancer;
 mod compression;
 mod dead_servers;
 mod deadlines;
-mod endings;
+mod deployment_types;
 mod events;
 mod handshakes;
-mod kinds_of_deployments;
 mod large_messages;
 mod limits;
 mod monitoring;
-mod reading_ahead;
+mod read_ahead;
 mod reported_commands;
-mod time_outs;
+mod shutdown_and_cancellation;
+mod timeouts;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

@@ -28,7 +28,7 @@ fn is_awaited(request: &Request) -> bool {
 }
 
 #[tokio::test]
-async fn a_server_reports_its_election_without_being_asked_again() {
+async fn a_streaming_monitor_detects_an_election() {
     let election = Gate::closed();
     let server = Server::with_handler(Role::Primary, {
         let election = election.clone();
@@ -73,7 +73,7 @@ fn candidate(elected: &Gate, writable: &Gate) -> Server {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_primary_finds_a_connection_when_it_takes_writes() {
+async fn a_pending_selection_opens_a_connection_to_the_elected_member_early() {
     let (elected, writable) = (Gate::closed(), Gate::closed());
     let server = candidate(&elected, &writable);
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
@@ -92,7 +92,7 @@ async fn who_waits_for_a_primary_finds_a_connection_when_it_takes_writes() {
 }
 
 #[tokio::test]
-async fn a_member_that_nobody_waits_for_is_elected_without_a_connection() {
+async fn no_connection_is_opened_early_without_a_pending_selection() {
     let (elected, writable) = (Gate::closed(), Gate::closed());
     let server = candidate(&elected, &writable);
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
@@ -111,7 +111,7 @@ async fn a_member_that_nobody_waits_for_is_elected_without_a_connection() {
 }
 
 #[tokio::test]
-async fn a_server_that_no_longer_reports_is_found_dead() {
+async fn a_streaming_monitor_detects_a_silent_server() {
     let server = Server::with_handler(Role::Primary, |request| {
         if request.name == "slow" || is_awaited(request) {
             return Some(Vec::new());
@@ -133,7 +133,7 @@ async fn a_server_that_no_longer_reports_is_found_dead() {
 }
 
 #[tokio::test]
-async fn a_server_that_stepped_down_is_looked_at_again_before_it_is_used() {
+async fn a_server_that_stepped_down_is_checked_before_it_is_used() {
     let server = Server::with_handler(Role::Primary, |request| {
         let no = doc! { "ok": 0, "code": 10107, "codeName": "NotWritablePrimary", "errmsg": "no" };
         (request.name == "insert").then(|| vec![Step::Reply(no)])
@@ -151,7 +151,7 @@ async fn a_server_that_stepped_down_is_looked_at_again_before_it_is_used() {
 }
 
 #[tokio::test]
-async fn those_who_wait_for_a_connection_learn_why_there_is_none() {
+async fn pool_cleared_error_contains_its_cause() {
     // pitfall 26
     let gate = Gate::closed();
     let server = Server::with_handler(Role::Standalone, {

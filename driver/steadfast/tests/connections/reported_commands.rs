@@ -80,7 +80,7 @@ async fn send_all(client: &Client) -> Result<()> {
 }
 
 #[tokio::test]
-async fn started_event_shows_what_was_sent() {
+async fn started_event_equals_the_sent_command() {
     let api = ServerApi::builder().strict(false).deprecation_errors(true).build();
     let mut reported = BTreeSet::new();
     for (uri, api) in [("", None), ("timeoutMS=60000", Some(api)), ("retryWrites=false", None)] {

@@ -19,14 +19,14 @@ use steadfast::{
 use crate::common::{Recorder, bounded};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Book {
+struct TitledBook {
     #[serde(rename = "_id")]
     id: i32,
     title: String,
 }
 
-fn book(id: i32, title: &str) -> Book {
-    Book { id, title: title.to_owned() }
+fn book(id: i32, title: &str) -> TitledBook {
+    TitledBook { id, title: title.to_owned() }
 }
 
 /// An empty database of the shared replica set, and the commands that its client sends.
@@ -49,7 +49,7 @@ fn sent(commands: &Recorder<CommandEvent>, name: &str) -> Vec<Document> {
     commands.seen().into_iter().filter_map(started).collect()
 }
 
-async fn books(name: &str) -> (Database, Collection<Book>, Recorder<CommandEvent>) {
+async fn books(name: &str) -> (Database, Collection<TitledBook>, Recorder<CommandEvent>) {
     let (_, database, commands) = database(name).await;
     database.create_collection("books").await.unwrap();
     let books = database.collection("books");
@@ -57,7 +57,7 @@ async fn books(name: &str) -> (Database, Collection<Book>, Recorder<CommandEvent
 }
 
 #[tokio::test]
-async fn a_stream_tells_of_every_change_and_ends_when_the_collection_is_dropped() {
+async fn a_stream_has_an_event_for_every_change_and_ends_when_the_collection_is_dropped() {
     testbed::require!(testbed::shared::servers());
     let (database, books, _) = books("every_change").await;
     let mut changes = bounded(books.watch()).await.unwrap();
@@ -68,7 +68,7 @@ async fn a_stream_tells_of_every_change_and_ends_when_the_collection_is_dropped(
     books.delete_one(doc! { "_id": 1 }).await.unwrap();
     books.drop().await.unwrap();
 
-    let events: Vec<ChangeStreamEvent<Book>> =
+    let events: Vec<ChangeStreamEvent<TitledBook>> =
         bounded(changes.by_ref().try_collect()).await.unwrap();
     let kinds: Vec<_> = events.iter().map(|event| event.operation_type.clone()).collect();
     assert_eq!(
@@ -101,7 +101,7 @@ async fn a_stream_tells_of_every_change_and_ends_when_the_collection_is_dropped(
 }
 
 #[tokio::test]
-async fn a_stream_is_taken_up_with_a_token_that_was_stored_also_after_its_end() {
+async fn a_stream_resumes_from_a_stored_token_and_starts_after_an_invalidate_event() {
     testbed::require!(testbed::shared::servers());
     let (database, books, _) = books("stored").await;
     let mut changes = bounded(books.watch()).await.unwrap();
@@ -177,13 +177,13 @@ async fn databases_and_whole_deployments_are_watched() {
 }
 
 #[tokio::test]
-async fn events_show_documents_before_and_after_the_change_if_they_are_asked_to() {
+async fn events_have_pre_and_post_images_if_requested() {
     testbed::require!(testbed::shared::servers());
     let (_, database, _) = database("images").await;
     let images = ChangeStreamPreAndPostImages::new(true);
     let create = database.create_collection("books");
     create.change_stream_pre_and_post_images(images).await.unwrap();
-    let books = database.collection::<Book>("books");
+    let books = database.collection::<TitledBook>("books");
     books.insert_one(book(1, "1984")).await.unwrap();
     let mut changes = books
         .watch()
@@ -207,7 +207,7 @@ async fn events_show_documents_before_and_after_the_change_if_they_are_asked_to(
 }
 
 #[tokio::test]
-async fn expanded_events_tell_of_collections_and_indexes() {
+async fn expanded_events_include_create() {
     testbed::require!(testbed::shared::servers());
     let (_, database, _) = database("expanded").await;
     let mut changes = database.watch().show_expanded_events(true).await.unwrap();
@@ -218,7 +218,7 @@ async fn expanded_events_tell_of_collections_and_indexes() {
 }
 
 #[tokio::test]
-async fn a_pipeline_that_changes_the_events_is_read_as_what_comes_of_it() {
+async fn events_that_the_pipeline_changed_are_deserialized_as_another_type() {
     testbed::require!(testbed::shared::servers());
     #[derive(Debug, PartialEq, Deserialize)]
     struct Title {
@@ -251,7 +251,7 @@ async fn a_pipeline_that_changes_the_events_is_read_as_what_comes_of_it() {
 }
 
 #[tokio::test]
-async fn without_waiting_a_stream_gives_what_there_is_and_the_latest_token() {
+async fn next_if_any_returns_available_events_and_updates_the_token() {
     testbed::require!(testbed::shared::servers());
     let (database, books, commands) = books("no_waiting").await;
     let wait = Duration::from_millis(50);
@@ -288,7 +288,7 @@ async fn without_waiting_a_stream_gives_what_there_is_and_the_latest_token() {
 }
 
 #[tokio::test]
-async fn a_stream_in_a_session_is_read_in_it_and_in_no_other() {
+async fn a_stream_of_a_session_is_read_only_in_that_session() {
     testbed::require!(testbed::shared::servers());
     let (_, books, commands) = books("session").await;
     let client = books.client();
@@ -331,7 +331,7 @@ async fn a_stream_in_a_session_is_read_in_it_and_in_no_other() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_is_forgotten_by_the_server() {
+async fn a_dropped_stream_is_killed_on_the_server() {
     testbed::require!(testbed::shared::servers());
     let (_, books, commands) = books("dropped").await;
     let changes = bounded(books.watch()).await.unwrap();
@@ -341,7 +341,7 @@ async fn a_stream_that_is_dropped_is_forgotten_by_the_server() {
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_allow_is_for_the_server_to_say() {
+async fn options_that_the_server_rejects_are_command_errors() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(V6_0);
     let (_, books, _) = books("refused").await;

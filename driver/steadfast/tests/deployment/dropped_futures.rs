@@ -4,10 +4,10 @@
 //! Some writes are executed and answered with a retryable error, so that they are retried. `STEADFAST_SEED=7` runs
 //! other operations than seed 1; the moments at which threads meet are not repeated.
 
-mod census;
-mod cut;
+mod applied_writes;
 mod events;
 mod operations;
+mod random_drop;
 
 use std::{
     collections::BTreeMap,
@@ -29,10 +29,10 @@ use steadfast::{
 };
 
 use self::{
-    census::{Census, Record},
-    cut::{Cut, Rng, cut},
+    applied_writes::{AppliedWrites, OperationRecord},
     events::EventCounts,
-    operations::{Answer, Kind, Target},
+    operations::{OperationKind, OperationResult, TestCollections},
+    random_drop::{DropRng, RandomDrop, random_drop},
 };
 use crate::{common::bounded, every_action::every_action};
 
@@ -54,7 +54,7 @@ const TIMEOUT: Duration = Duration::from_millis(25);
 const LAST: i64 = -1;
 
 /// A deployment that operations are dropped on.
-struct Tested {
+struct DroppedFuturesTest {
     uri: String,
     is_sharded: bool,
     /// Tells the clients of one test from those of another.
@@ -64,12 +64,12 @@ struct Tested {
 }
 
 /// A client whose futures are dropped, and its events.
-struct Dropping {
+struct CountedClient {
     client: Client,
     events: Arc<Mutex<EventCounts>>,
 }
 
-impl Dropping {
+impl CountedClient {
     async fn new(proxy: &Proxy, app_name: &str, timeout: Option<Duration>) -> Self {
         let mut options = ClientOptions::parse(proxy.uri()).await.unwrap();
         options.max_pool_size = Some(MAX_POOL_SIZE);
@@ -95,9 +95,9 @@ impl Dropping {
     /// Checks that as many operations as there may be connections run at the same time: no slot was lost.
     async fn use_every_slot(&self) {
         let met = Arc::new(AtomicBool::new(false));
-        let target = Target::new(&self.client, DATABASE);
+        let collections = TestCollections::new(&self.client, DATABASE);
         let sleepers = (0..MAX_POOL_SIZE).map(|_| {
-            let (read_only, met) = (target.read_only.clone(), Arc::clone(&met));
+            let (read_only, met) = (collections.read_only.clone(), Arc::clone(&met));
             tokio::spawn(async move {
                 // Again, until all of them have begun before the first ends.
                 while !met.load(Relaxed) {
@@ -134,7 +134,7 @@ async fn proxy(uri: &str) -> Proxy {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked() {
     testbed::require!(testbed::shared::servers());
-    let replica_set = Tested {
+    let replica_set = DroppedFuturesTest {
         uri: testbed::shared::uri().expect("a deployment"),
         is_sharded: false,
         app_name: "dropped futures",
@@ -149,7 +149,7 @@ async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leake
 async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked_on_a_sharded_cluster()
  {
     testbed::require!(V8_2);
-    let cluster = Tested {
+    let cluster = DroppedFuturesTest {
         uri: testbed::shared::sharded_cluster().expect("a sharded cluster").uri(),
         is_sharded: true,
         app_name: "dropped futures, sharded",
@@ -159,38 +159,43 @@ async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leake
     cluster.test().await;
 }
 
-impl Tested {
+impl DroppedFuturesTest {
     #[allow(clippy::print_stdout)]
     async fn test(self) {
         let seed = env::var("STEADFAST_SEED").map_or(1, |seed| seed.parse().expect("a number"));
         println!("STEADFAST_SEED={seed}");
         let Self { uri, is_sharded, app_name, operations, fewest_dropped } = self;
         let proxy = proxy(&uri).await;
-        let straight = Client::with_uri_str(&uri).await.unwrap();
-        let target = Target::new(&straight, DATABASE);
-        target.create(is_sharded).await;
-        let patient = Dropping::new(&proxy, app_name, None).await;
+        let direct = Client::with_uri_str(&uri).await.unwrap();
+        let collections = TestCollections::new(&direct, DATABASE);
+        collections.create(is_sharded).await;
+        let unlimited = CountedClient::new(&proxy, app_name, None).await;
         // Some of its operations time out.
-        let hurried = Dropping::new(&proxy, app_name, Some(TIMEOUT)).await;
+        let limited = CountedClient::new(&proxy, app_name, Some(TIMEOUT)).await;
 
         let began = Instant::now();
-        let changes = Target::new(&patient.client, DATABASE).entries.watch().await.unwrap();
-        let watcher = tokio::spawn(watch(changes, Rng::new(seed, TASKS + ROUNDS)));
-        let storm = Arc::new(Storm {
-            straight: target.clone(),
-            patient: Target::new(&patient.client, DATABASE),
-            hurried: Target::new(&hurried.client, DATABASE),
+        let changes =
+            TestCollections::new(&unlimited.client, DATABASE).entries.watch().await.unwrap();
+        let watcher = tokio::spawn(watch(changes, DropRng::new(seed, TASKS + ROUNDS)));
+        let workload = Arc::new(Workload {
+            direct: collections.clone(),
+            unlimited: TestCollections::new(&unlimited.client, DATABASE),
+            limited: TestCollections::new(&limited.client, DATABASE),
             next: AtomicI64::new(0),
             operations,
         });
         let tasks: Vec<_> = (0..TASKS)
-            .map(|task| tokio::spawn(Arc::clone(&storm).work(Rng::new(seed, task))))
+            .map(|task| tokio::spawn(Arc::clone(&workload).work(DropRng::new(seed, task))))
             .collect();
         let rounds = (TASKS..TASKS + ROUNDS).map(|round| {
-            tokio::spawn(every_action_once(patient.client.clone(), round, Rng::new(seed, round)))
+            tokio::spawn(every_action_once(
+                unlimited.client.clone(),
+                round,
+                DropRng::new(seed, round),
+            ))
         });
         let and_run2 = (0..4).map(|task| {
-            Arc::clone(&storm).work_with_and_run2(Rng::new(seed, TASKS + ROUNDS + 1 + task))
+            Arc::clone(&workload).run_and_run2(DropRng::new(seed, TASKS + ROUNDS + 1 + task))
         });
         let (mut records, mut dropped) = (Vec::new(), 0);
         for (of_task, rng) in join_all(and_run2).await {
@@ -207,28 +212,28 @@ impl Tested {
         }
         println!("{dropped} futures dropped in {:?}", began.elapsed());
 
-        target.entries.insert_one(doc! { "mark": LAST }).await.unwrap();
+        collections.entries.insert_one(doc! { "mark": LAST }).await.unwrap();
         let seen = bounded(watcher).await.expect("every event is right");
-        for dropping in [&patient, &hurried] {
-            dropping.settle().await;
+        for counted in [&unlimited, &limited] {
+            counted.settle().await;
         }
         let open = doc! { "appName": app_name, "transaction.parameters.autocommit": false };
-        let mut contradictions = leaked(&straight, false, open).await;
-        patient.use_every_slot().await;
-        for dropping in [patient, hurried] {
-            bounded(dropping.client.shutdown()).await;
+        let mut contradictions = leaked(&direct, false, open).await;
+        unlimited.use_every_slot().await;
+        for counted in [unlimited, limited] {
+            bounded(counted.client.shutdown()).await;
         }
         // After that, nothing more can be executed. A mongos keeps sessions whose transactions have ended.
         let mut connected = doc! { "appName": app_name };
         if is_sharded {
             connected.insert("type", "op");
         }
-        contradictions.extend(leaked(&straight, is_sharded, connected).await);
+        contradictions.extend(leaked(&direct, is_sharded, connected).await);
 
-        let mut census = Census::take(&target).await;
-        census.remove(LAST);
-        assert_eq!(seen, census.entries, "each insert is one event of the change stream");
-        contradictions.extend(census.judge(&records));
+        let mut applied_writes = AppliedWrites::take(&collections).await;
+        applied_writes.remove(LAST);
+        assert_eq!(seen, applied_writes.entries, "each insert is one event of the change stream");
+        contradictions.extend(applied_writes.contradictions_with(&records));
         let count = contradictions.len();
         let first: Vec<_> = contradictions.iter().take(20).map(String::as_str).collect();
         assert!(count == 0, "STEADFAST_SEED={seed}: {count} of {dropped}:\n{}", first.join("\n"));
@@ -237,39 +242,39 @@ impl Tested {
 }
 
 /// Operations of all tasks.
-struct Storm {
-    straight: Target,
-    patient: Target,
-    hurried: Target,
+struct Workload {
+    direct: TestCollections,
+    unlimited: TestCollections,
+    limited: TestCollections,
     next: AtomicI64,
     operations: i64,
 }
 
-impl Storm {
-    async fn work(self: Arc<Self>, mut rng: Rng) -> (Vec<Record>, Rng) {
+impl Workload {
+    async fn work(self: Arc<Self>, mut rng: DropRng) -> (Vec<OperationRecord>, DropRng) {
         let mut records = Vec::new();
         loop {
             let operation = self.next.fetch_add(1, Relaxed);
             if operation >= self.operations {
                 return (records, rng);
             }
-            let kind = Kind::random(&mut rng);
-            self.straight.prepare(kind, operation).await;
+            let kind = OperationKind::random(&mut rng);
+            self.direct.prepare(kind, operation).await;
             // An abort has no more time than the client gives it. If it fails, the transaction holds its locks for
             // a minute, and others would wait for them.
-            let is_hurried = rng.one_in(4) && !kind.is_transaction();
-            let target = if is_hurried { &self.hurried } else { &self.patient };
-            let run = target.run(kind, operation, &mut rng);
+            let is_limited = rng.one_in(4) && !kind.is_transaction();
+            let collections = if is_limited { &self.limited } else { &self.unlimited };
+            let run = collections.run(kind, operation, &mut rng);
             records.push(self.record(operation, kind, run).await);
         }
     }
 
     /// Like [`work`](Self::work), for the kind that cannot be spawned.
-    async fn work_with_and_run2(self: Arc<Self>, mut rng: Rng) -> (Vec<Record>, Rng) {
+    async fn run_and_run2(self: Arc<Self>, mut rng: DropRng) -> (Vec<OperationRecord>, DropRng) {
         let mut records = Vec::new();
         for operation in (0..AND_RUN2).map(|_| self.next.fetch_add(1, Relaxed)) {
-            let run = self.patient.and_run2(operation, &mut rng);
-            records.push(self.record(operation, Kind::AndRun2, run).await);
+            let run = self.unlimited.and_run2(operation, &mut rng);
+            records.push(self.record(operation, OperationKind::AndRun2, run).await);
         }
         (records, rng)
     }
@@ -278,23 +283,23 @@ impl Storm {
     async fn record(
         &self,
         operation: i64,
-        kind: Kind,
-        run: impl Future<Output = Answer>,
-    ) -> Record {
-        let answer = tokio::time::timeout(HANG, run).await.unwrap_or_else(|_| {
+        kind: OperationKind,
+        run: impl Future<Output = OperationResult>,
+    ) -> OperationRecord {
+        let result = tokio::time::timeout(HANG, run).await.unwrap_or_else(|_| {
             self.next.store(self.operations, Relaxed);
-            Answer::Hung
+            OperationResult::Hung
         });
-        Record { operation, kind, answer }
+        OperationRecord { operation, kind, result }
     }
 }
 
 /// Runs every action once without and once with a session, each of them dropped at random. Returns how many were.
-async fn every_action_once(client: Client, round: u64, mut rng: Rng) -> u64 {
+async fn every_action_once(client: Client, round: u64, mut rng: DropRng) -> u64 {
     let database = format!("{DATABASE}_{round}");
-    drop(every_action!(in &database, client, .cut(&mut rng)));
+    drop(every_action!(in &database, client, .random_drop(&mut rng)));
     let mut session = client.start_session().await.unwrap();
-    drop(every_action!(in &database, client, .session(&mut session).cut(&mut rng)));
+    drop(every_action!(in &database, client, .session(&mut session).random_drop(&mut rng)));
     client.database(&database).drop().await.unwrap();
     rng.dropped
 }
@@ -303,11 +308,11 @@ async fn every_action_once(client: Client, round: u64, mut rng: Rng) -> u64 {
 /// events of each mark.
 async fn watch(
     mut changes: ChangeStream<ChangeStreamEvent<Document>>,
-    mut rng: Rng,
+    mut rng: DropRng,
 ) -> BTreeMap<i64, u64> {
     let mut seen = BTreeMap::new();
     loop {
-        let Some(event) = cut(&mut rng, changes.try_next()).await else { continue };
+        let Some(event) = random_drop(&mut rng, changes.try_next()).await else { continue };
         let event = event.unwrap().expect("a stream without an end");
         let mark = event.full_document.expect("an insert").get_i64("mark").unwrap();
         if mark == LAST {
@@ -319,7 +324,7 @@ async fn watch(
 
 /// Waits until no connection and no session matches: of the shards if asked of a mongos, or of the mongos itself if
 /// `local` is set. Returns those that stay.
-async fn leaked(straight: &Client, local: bool, filter: Document) -> Vec<String> {
+async fn leaked(direct: &Client, local: bool, filter: Document) -> Vec<String> {
     let mut all = doc! { "allUsers": true, "idleConnections": true, "idleSessions": true };
     if local {
         all.insert("localOps", true);
@@ -327,7 +332,7 @@ async fn leaked(straight: &Client, local: bool, filter: Document) -> Vec<String>
     let pipeline = [doc! { "$currentOp": all }, doc! { "$match": filter }];
     let began = Instant::now();
     loop {
-        let found = straight.database("admin").aggregate(pipeline.clone()).await.unwrap();
+        let found = direct.database("admin").aggregate(pipeline.clone()).await.unwrap();
         let found: Vec<Document> = found.try_collect().await.unwrap();
         if found.is_empty() || began.elapsed() > HANG {
             return found.iter().map(|it| format!("leaked: {it}")).collect();

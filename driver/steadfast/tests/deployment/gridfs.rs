@@ -24,14 +24,14 @@ use steadfast::{
 };
 
 /// A bucket of a test's own.
-struct Own {
+struct TestBucket {
     bucket: GridFsBucket,
     files: Collection<Document>,
     chunks: Collection<Document>,
     sent: Arc<Mutex<Vec<Document>>>,
 }
 
-impl Own {
+impl TestBucket {
     /// With chunks of four bytes, unless the options say otherwise.
     async fn with(change: impl FnOnce(&mut GridFsBucketOptions)) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -93,14 +93,14 @@ async fn client(sent: &Arc<Mutex<Vec<Document>>>) -> Client {
 }
 
 /// Which command it is, and of which collection.
-fn short(command: &Document) -> String {
+fn summary(command: &Document) -> String {
     let (name, collection) = command.iter().next().expect("a command has a name");
     let collection = collection.as_str().and_then(|name| name.split_once('.'));
     format!("{name} {}", collection.map_or("", |(_, part)| part))
 }
 
-fn in_short(commands: &[Document]) -> Vec<String> {
-    commands.iter().map(short).collect()
+fn summaries(commands: &[Document]) -> Vec<String> {
+    commands.iter().map(summary).collect()
 }
 
 fn kind(error: &Error) -> &GridFsErrorKind {
@@ -116,7 +116,7 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 /// Waits until it is so.
-async fn until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
+async fn wait_until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
     let waiting = async {
         while !so().await {
             tokio::time::sleep(Duration::from_millis(5)).await;

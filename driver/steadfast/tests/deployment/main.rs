@@ -14,11 +14,11 @@ mod outcomes;
 mod prose;
 mod rate_limiters;
 mod reads;
-mod secured;
 mod sessions;
 mod sharded;
 #[path = "../common/sharded_collection.rs"]
 mod sharded_collection;
+mod tls_and_auth;
 mod tour;
 mod transactions;
 mod writes;

@@ -110,14 +110,14 @@ fn fail(members: &[usize], app_name: &str, times: i32, mut data: Document) {
 }
 
 /// A client, and all that it tells.
-struct Watched {
+struct ProseClient {
     client: Client,
     commands: Recorder<CommandEvent>,
     pools: Recorder<CmapEvent>,
     servers: Recorder<SdamEvent>,
 }
 
-impl Watched {
+impl ProseClient {
     /// A client of the replica set.
     ///
     /// It hears of the members every half second: one that failed by a fail point has no change to
@@ -197,12 +197,12 @@ async fn failing_in_turn(
     command: &'static str,
     then: Document,
     change: impl FnOnce(&mut ClientOptions),
-) -> Watched {
+) -> ProseClient {
     let (app_name, on) = (point.app_name, point.members.clone());
     let commands = Recorder::new();
     let heard = commands.handler();
     let turned = AtomicBool::new(false);
-    let mut watched = Watched::new(app_name, move |options| {
+    let mut observed = ProseClient::new(app_name, move |options| {
         options.command_event_handler = Some(EventHandler::callback(move |event| {
             let failed =
                 matches!(&event, CommandEvent::Failed(event) if event.command_name == command);
@@ -215,8 +215,8 @@ async fn failing_in_turn(
         change(options);
     })
     .await;
-    watched.commands = commands;
-    watched
+    observed.commands = commands;
+    observed
 }
 
 /// More often than any test sends a command.
@@ -226,7 +226,7 @@ const ALWAYS: i32 = 1_000;
 /// is told that the server shuts down, and the second, which waits, loses its turn by that. Both are
 /// tried again.
 async fn check_cleared_pool<T>(
-    watched: &Watched,
+    observed: &ProseClient,
     command: &str,
     both: impl Future<Output = [Result<T, Error>; 2]>,
 ) {
@@ -234,8 +234,8 @@ async fn check_cleared_pool<T>(
         assert!(result.is_ok(), "{:?}", result.err());
     }
     let refused = ConnectionCheckoutFailedReason::ConnectionError;
-    let seen = watched.checkouts();
+    let seen = observed.checkouts();
     let expected = [Checkout::Succeeded, Checkout::PoolCleared, Checkout::Failed(refused)];
     assert_eq!(seen[..3], expected, "{seen:?}");
-    assert_eq!(watched.started(command), 3);
+    assert_eq!(observed.started(command), 3);
 }

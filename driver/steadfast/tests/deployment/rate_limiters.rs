@@ -124,7 +124,7 @@ fn is_rejected_connection(event: &CmapEvent) -> bool {
 }
 
 #[tokio::test]
-async fn rejected_requests_change_neither_topology_nor_pool_and_say_that_nothing_was_written() {
+async fn rejected_requests_change_neither_topology_nor_pool_and_are_not_applied() {
     testbed::require!(V8_2);
     let server = LimitedServer::lock().await;
     let (topology, pool) = (Recorder::new(), Recorder::new());

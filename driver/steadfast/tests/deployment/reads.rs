@@ -25,9 +25,9 @@ use testbed::{Mongod, Options};
 
 /// The commands that a client sent, in order.
 #[derive(Clone, Default)]
-struct Sent(Arc<Mutex<Vec<Document>>>);
+struct SentCommands(Arc<Mutex<Vec<Document>>>);
 
-impl Sent {
+impl SentCommands {
     fn names(&self) -> Vec<String> {
         self.0.lock().unwrap().iter().filter_map(|sent| sent.keys().next().cloned()).collect()
     }
@@ -47,8 +47,8 @@ impl Sent {
     }
 }
 
-async fn watched(uri: &str) -> Result<(Client, Sent)> {
-    let sent = Sent::default();
+async fn client_with_log(uri: &str) -> Result<(Client, SentCommands)> {
+    let sent = SentCommands::default();
     let mut options = ClientOptions::parse(uri).await?;
     let log = sent.clone();
     options.command_event_handler = Some(EventHandler::callback(move |event| {
@@ -60,8 +60,8 @@ async fn watched(uri: &str) -> Result<(Client, Sent)> {
 }
 
 /// A database of the shared deployment that no other test uses, empty.
-async fn fresh(name: &str) -> Result<(Database, Sent)> {
-    let (client, sent) = watched(&testbed::shared::uri().expect("a deployment")).await?;
+async fn fresh(name: &str) -> Result<(Database, SentCommands)> {
+    let (client, sent) = client_with_log(&testbed::shared::uri().expect("a deployment")).await?;
     let database = client.database(name);
     database.drop().write_concern(WriteConcern::majority()).await?;
     Ok((database, sent))
@@ -91,7 +91,7 @@ fn ids(documents: &[Document]) -> Vec<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_are_found_as_the_options_say() -> Result<()> {
+async fn find_applies_its_options() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (database, sent) = fresh("reads_find").await?;
     let numbers = database.collection::<Document>("numbers");
@@ -164,7 +164,7 @@ async fn a_cursor_is_read_in_place_typed_and_as_a_stream() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_of_another_type_is_an_error_and_the_stream_goes_on() -> Result<()> {
+async fn a_document_of_another_type_is_an_error_and_the_stream_continues() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     #[derive(Debug, Deserialize)]
     struct Number {
@@ -197,7 +197,7 @@ async fn a_cursor_dropped_early_is_killed() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_killed_after_the_client_is_shut_down() -> Result<()> {
+async fn no_kill_cursors_is_sent_after_shutdown() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     // pitfall 37
     let (database, sent) = fresh("reads_shutdown").await?;
@@ -233,7 +233,7 @@ fn a_cursor_may_outlive_its_runtime() {
 async fn a_dropped_advance_loses_no_batch() -> Result<()> {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
-    let (client, sent) = watched(&server.uri()).await?;
+    let (client, sent) = client_with_log(&server.uri()).await?;
     let database = client.database("reads");
     let numbers = database.collection::<Document>("numbers");
     fill(&numbers, &database, 6).await?;
@@ -265,10 +265,10 @@ async fn a_dropped_advance_loses_no_batch() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_get_more_is_told_and_never_taken_for_the_end() -> Result<()> {
+async fn a_failed_get_more_is_an_error_and_not_the_end_of_the_cursor() -> Result<()> {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
-    let (client, sent) = watched(&server.uri()).await?;
+    let (client, sent) = client_with_log(&server.uri()).await?;
     let database = client.database("reads");
     let numbers = database.collection::<Document>("numbers");
     fill(&numbers, &database, 6).await?;
@@ -300,7 +300,7 @@ async fn a_failed_get_more_is_told_and_never_taken_for_the_end() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tailable_cursor_waits_for_what_is_added() -> Result<()> {
+async fn a_tailable_cursor_waits_for_new_documents() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_tail").await?;
     database.create_collection("log").capped(true).size(4096).await?;
@@ -362,7 +362,7 @@ async fn pipelines_run_on_collections_and_databases() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_are_counted_and_values_distinguished() -> Result<()> {
+async fn count_documents_and_distinct_apply_their_options() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_count").await?;
     let numbers = database.collection::<Document>("numbers");
@@ -384,7 +384,7 @@ async fn documents_are_counted_and_values_distinguished() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn databases_and_collections_are_made_listed_and_dropped() -> Result<()> {
+async fn databases_and_collections_are_created_listed_and_dropped() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_admin").await?;
     let client = database.client();
@@ -430,7 +430,7 @@ async fn databases_and_collections_are_made_listed_and_dropped() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn indexes_are_made_listed_and_dropped() -> Result<()> {
+async fn indexes_are_created_listed_and_dropped() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (database, _) = fresh("reads_indexes").await?;
     let books = database.collection::<Document>("books");
@@ -468,7 +468,7 @@ async fn indexes_are_made_listed_and_dropped() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_runs_commands_of_its_own() -> Result<()> {
+async fn run_command_and_run_cursor_command_return_replies_and_errors() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (database, sent) = fresh("reads_commands").await?;
     let numbers = database.collection::<Document>("numbers");
@@ -493,7 +493,7 @@ async fn an_application_runs_commands_of_its_own() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn search_indexes_are_refused_by_a_server_that_has_none() -> Result<()> {
+async fn search_index_commands_are_errors_without_atlas() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (database, sent) = fresh("reads_search").await?;
     let books = database.collection::<Document>("books");

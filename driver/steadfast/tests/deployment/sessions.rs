@@ -22,9 +22,9 @@ use steadfast::{
 
 /// What a client said and heard, in order.
 #[derive(Clone, Default)]
-struct Talk(Arc<Mutex<Vec<CommandEvent>>>);
+struct CommandLog(Arc<Mutex<Vec<CommandEvent>>>);
 
-impl Talk {
+impl CommandLog {
     fn events(&self) -> Vec<CommandEvent> {
         self.0.lock().unwrap().clone()
     }
@@ -90,23 +90,23 @@ impl Talk {
     }
 }
 
-async fn client_with(change: impl FnOnce(&mut ClientOptions)) -> (Client, Talk) {
+async fn client_with(change: impl FnOnce(&mut ClientOptions)) -> (Client, CommandLog) {
     client_at(&testbed::shared::uri().expect("a deployment"), change).await
 }
 
-async fn client_at(uri: &str, change: impl FnOnce(&mut ClientOptions)) -> (Client, Talk) {
-    let talk = Talk::default();
-    let log = talk.clone();
+async fn client_at(uri: &str, change: impl FnOnce(&mut ClientOptions)) -> (Client, CommandLog) {
+    let log = CommandLog::default();
+    let recorder = log.clone();
     let mut options = ClientOptions::parse(uri).await.unwrap();
     options.command_event_handler =
-        Some(EventHandler::callback(move |event| log.0.lock().unwrap().push(event)));
+        Some(EventHandler::callback(move |event| recorder.0.lock().unwrap().push(event)));
     change(&mut options);
-    (Client::with_options(options).unwrap(), talk)
+    (Client::with_options(options).unwrap(), log)
 }
 
 /// A collection of `count` documents `{ _id: 0 }`, … on all members, and a client that has said
 /// nothing yet.
-async fn collection(name: &str, count: i32) -> (Client, Collection<Document>, Talk) {
+async fn collection(name: &str, count: i32) -> (Client, Collection<Document>, CommandLog) {
     let (before, _) = client_with(|_| ()).await;
     let hello = before.database("admin").run_command(doc! { "hello": 1 }).await.unwrap();
     let members = u32::try_from(hello.get_array("hosts").unwrap().len()).unwrap();
@@ -118,9 +118,9 @@ async fn collection(name: &str, count: i32) -> (Client, Collection<Document>, Ta
         prepared.insert_many(documents).write_concern(everywhere).await.unwrap();
     }
     before.shutdown().await;
-    let (client, talk) = client_with(|_| ()).await;
+    let (client, log) = client_with(|_| ()).await;
     let collection = client.database("sessions").collection(name);
-    (client, collection, talk)
+    (client, collection, log)
 }
 
 #[track_caller]

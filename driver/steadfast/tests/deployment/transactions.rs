@@ -48,7 +48,7 @@ async fn begin(client: &Client) -> ClientSession {
 }
 
 #[tokio::test]
-async fn a_transaction_shows_when_it_is_committed_and_then_as_a_whole() {
+async fn a_transaction_is_visible_only_after_its_commit() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "committed").await;
@@ -67,7 +67,7 @@ async fn a_transaction_shows_when_it_is_committed_and_then_as_a_whole() {
 }
 
 #[tokio::test]
-async fn an_aborted_transaction_leaves_nothing() {
+async fn an_aborted_transaction_has_no_effect() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "aborted").await;
@@ -81,7 +81,7 @@ async fn an_aborted_transaction_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn of_two_that_write_the_same_one_is_told_to_begin_again() {
+async fn a_write_conflict_is_a_transient_transaction_error() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "conflict").await;
@@ -100,7 +100,7 @@ async fn of_two_that_write_the_same_one_is_told_to_begin_again() {
 }
 
 #[tokio::test]
-async fn a_duplicate_key_ends_a_transaction_without_a_reason_to_repeat_it() {
+async fn a_duplicate_key_error_is_not_a_transient_transaction_error() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "duplicate").await;
@@ -114,7 +114,7 @@ async fn a_duplicate_key_ends_a_transaction_without_a_reason_to_repeat_it() {
 }
 
 #[tokio::test]
-async fn cursors_read_on_within_their_transaction() {
+async fn cursors_of_a_transaction_read_its_snapshot() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "cursors").await;
@@ -145,7 +145,7 @@ async fn cursors_read_on_within_their_transaction() {
 }
 
 #[tokio::test]
-async fn a_dropped_session_does_not_keep_others_waiting() {
+async fn a_dropped_session_releases_its_locks() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "abandoned").await;
@@ -158,7 +158,7 @@ async fn a_dropped_session_does_not_keep_others_waiting() {
 }
 
 #[tokio::test]
-async fn a_commit_that_is_dropped_at_any_moment_can_be_finished() {
+async fn a_commit_dropped_at_any_moment_can_be_repeated() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "dropped").await;

@@ -23,12 +23,12 @@ use steadfast::{
 };
 
 /// The commands that a client sent: the number of the operation, and the command.
-type Sent = Arc<Mutex<Vec<(Option<i64>, Document)>>>;
+type SentOperations = Arc<Mutex<Vec<(Option<i64>, Document)>>>;
 
-async fn client() -> (Client, Sent) {
+async fn client() -> (Client, SentOperations) {
     let uri = testbed::shared::uri().expect("a deployment");
     let mut options = ClientOptions::parse(&uri).await.expect("a valid connection string");
-    let sent = Sent::default();
+    let sent = SentOperations::default();
     let log = Arc::clone(&sent);
     options.command_event_handler = Some(EventHandler::callback(move |event| {
         if let CommandEvent::Started(event) = event {
@@ -50,7 +50,7 @@ fn summary(mut command: Document) -> Document {
 }
 
 /// An empty collection of the test's own, and the commands that its client sends.
-async fn fresh<T: Send + Sync>() -> (Collection<T>, Sent) {
+async fn fresh<T: Send + Sync>() -> (Collection<T>, SentOperations) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let (client, sent) = client().await;
     let name = format!("c{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -60,7 +60,9 @@ async fn fresh<T: Send + Sync>() -> (Collection<T>, Sent) {
     (collection, sent)
 }
 
-async fn seeded(documents: impl IntoIterator<Item = Document>) -> (Collection<Document>, Sent) {
+async fn seeded(
+    documents: impl IntoIterator<Item = Document>,
+) -> (Collection<Document>, SentOperations) {
     let (collection, sent) = fresh::<Document>().await;
     collection.insert_many(documents).await.expect("the documents are inserted");
     sent.lock().unwrap().clear();
@@ -82,14 +84,14 @@ fn insert_many_error(error: &Error) -> &InsertManyError {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Book {
+struct TitledBook {
     #[serde(rename = "_id")]
     id: i32,
     title: String,
 }
 
-fn book(id: i32) -> Book {
-    Book { id, title: format!("title {id}") }
+fn book(id: i32) -> TitledBook {
+    TitledBook { id, title: format!("title {id}") }
 }
 
 #[tokio::test]
@@ -113,11 +115,11 @@ async fn insert_one_returns_the_id_that_is_stored() -> Result<()> {
 #[tokio::test]
 async fn typed_documents_are_written_and_read_back() -> Result<()> {
     testbed::require!(testbed::shared::servers());
-    let (books, _) = fresh::<Book>().await;
+    let (books, _) = fresh::<TitledBook>().await;
     books.insert_one(book(1)).await?;
     books.insert_many([book(2), book(3)]).await?;
     books.insert_many(&[book(4)]).await?;
-    let other = Book { id: 2, title: "other".to_owned() };
+    let other = TitledBook { id: 2, title: "other".to_owned() };
     assert_eq!(books.replace_one(doc! { "_id": 2 }, &other).await?.modified_count, 1);
     assert_eq!(books.find_one(doc! { "_id": 2 }).await?, Some(other.clone()));
     assert_eq!(books.find_one_and_delete(doc! { "_id": 2 }).await?, Some(other));
@@ -126,7 +128,7 @@ async fn typed_documents_are_written_and_read_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_unmet_write_concern_is_an_error_and_the_write_is_there() -> Result<()> {
+async fn an_unmet_write_concern_is_an_error_of_an_applied_write() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     // pitfall 11
     let (books, _) = fresh::<Document>().await;
@@ -148,7 +150,7 @@ async fn an_unmet_write_concern_is_an_error_and_the_write_is_there() -> Result<(
 }
 
 #[tokio::test]
-async fn insert_many_tells_what_was_inserted_from_what_was_not() -> Result<()> {
+async fn insert_many_error_lists_the_inserted_ids() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     for (ordered, expected) in [(true, vec![0, 1]), (false, vec![0, 1, 3])] {
         let (books, _) = fresh::<Document>().await;
@@ -166,7 +168,7 @@ async fn insert_many_tells_what_was_inserted_from_what_was_not() -> Result<()> {
 }
 
 #[tokio::test]
-async fn more_documents_than_a_command_may_have_go_in_several() -> Result<()> {
+async fn insert_many_splits_by_max_write_batch_size() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, sent) = fresh::<RawDocumentBuf>().await;
     let documents = (0..100_050).map(|id| rawdoc! { "_id": id });
@@ -190,7 +192,7 @@ async fn more_documents_than_a_command_may_have_go_in_several() -> Result<()> {
 }
 
 #[tokio::test]
-async fn more_bytes_than_a_message_may_have_go_in_several() -> Result<()> {
+async fn insert_many_splits_by_max_message_size_bytes() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, sent) = fresh::<RawDocumentBuf>().await;
     let text = "x".repeat(4 << 20);
@@ -205,7 +207,7 @@ async fn more_bytes_than_a_message_may_have_go_in_several() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_document_may_be_as_large_as_the_server_says_and_no_larger() -> Result<()> {
+async fn documents_above_max_bson_object_size_are_rejected() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, sent) = fresh::<RawDocumentBuf>().await;
     let of_size = |id: i32, size: usize| {
@@ -221,7 +223,7 @@ async fn a_document_may_be_as_large_as_the_server_says_and_no_larger() -> Result
 }
 
 #[tokio::test]
-async fn nothing_to_write_is_an_error() -> Result<()> {
+async fn empty_insert_many_and_bulk_write_are_errors() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = fresh::<Document>().await;
     assert!(books.insert_many(Vec::<Document>::new()).await.unwrap_err().is_invalid_argument());
@@ -230,7 +232,7 @@ async fn nothing_to_write_is_an_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn updates_of_one_and_of_many() -> Result<()> {
+async fn update_one_and_update_many_return_their_counts() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = seeded((0..5).map(|id| doc! { "_id": id, "x": 1 })).await;
     let one = books.update_one(doc! { "x": 1 }, doc! { "$set": { "x": 2 } }).await?;
@@ -248,7 +250,7 @@ async fn updates_of_one_and_of_many() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_options_of_updates_do_what_they_say() -> Result<()> {
+async fn update_one_applies_its_options() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": "A", "n": [1, 5, 9] }]).await;
     let insensitive =
@@ -271,7 +273,7 @@ async fn the_options_of_updates_do_what_they_say() -> Result<()> {
 }
 
 #[tokio::test]
-async fn replacements() -> Result<()> {
+async fn replace_one_replaces_and_upserts() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": 1, "x": 1 }]).await;
     let replaced = books.replace_one(doc! { "x": 1 }, doc! { "y": 2 }).await?;
@@ -285,7 +287,7 @@ async fn replacements() -> Result<()> {
 }
 
 #[tokio::test]
-async fn deletions_of_one_and_of_many() -> Result<()> {
+async fn delete_one_and_delete_many_return_their_counts() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = seeded((0..5).map(|id| doc! { "_id": id, "x": 1 })).await;
     assert_eq!(books.delete_one(doc! { "x": 1 }).await?.deleted_count, 1);
@@ -297,7 +299,7 @@ async fn deletions_of_one_and_of_many() -> Result<()> {
 }
 
 #[tokio::test]
-async fn finding_and_changing_in_one_step() -> Result<()> {
+async fn find_one_and_update_replace_and_delete_return_the_document() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = seeded((0..3).map(|id| doc! { "_id": id, "x": id })).await;
     let increment = doc! { "$inc": { "x": 10 } };
@@ -363,7 +365,7 @@ fn failing() -> [WriteModel<Document>; 5] {
 }
 
 #[tokio::test]
-async fn an_ordered_bulk_write_stops_at_the_first_refusal() -> Result<()> {
+async fn an_ordered_bulk_write_stops_at_the_first_write_error() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": 0 }]).await;
     let error = books.bulk_write(failing()).await.unwrap_err();
@@ -378,7 +380,7 @@ async fn an_ordered_bulk_write_stops_at_the_first_refusal() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_unordered_bulk_write_tries_everything() -> Result<()> {
+async fn an_unordered_bulk_write_continues_after_a_write_error() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": 0 }]).await;
     let error = books.bulk_write(failing()).ordered(false).await.unwrap_err();
@@ -392,7 +394,7 @@ async fn an_unordered_bulk_write_tries_everything() -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_batch_of_a_bulk_write_reports_its_write_concern() -> Result<()> {
+async fn every_batch_of_a_bulk_write_reports_its_write_concern_error() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     // pitfall 3
     let (books, _) = seeded([doc! { "_id": 0 }]).await;
@@ -411,7 +413,7 @@ async fn every_batch_of_a_bulk_write_reports_its_write_concern() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_was_done_before_the_network_broke_is_told() -> Result<()> {
+async fn bulk_write_error_has_the_partial_result_before_a_network_error() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     // pitfall 36
     const NAME: &str = "a bulk write that breaks";
@@ -461,7 +463,7 @@ async fn wait_for_count(collection: &Collection<Document>, count: u64) {
 }
 
 #[tokio::test]
-async fn unacknowledged_writes_are_done_and_nothing_is_counted() -> Result<()> {
+async fn unacknowledged_writes_are_applied_and_return_no_counts() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = fresh::<Document>().await;
     let none = WriteConcern::nodes(0);

@@ -19,44 +19,44 @@ use steadfast::{
 use testbed::{Options, ReplicaSet};
 use tokio::task::JoinHandle;
 
-use crate::{bounded, report, storm::Failover};
+use crate::{bounded, increment_load::Failover, report};
 
-type Events = ChangeStream<ChangeStreamEvent<Document>>;
+type EventStream = ChangeStream<ChangeStreamEvent<Document>>;
 
 const WRITES: i32 = 600;
 /// How many go by between two failovers.
 const BETWEEN: i32 = 150;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_stream_tells_of_every_write_once_while_primaries_fail() {
+async fn a_change_stream_has_one_event_per_write_during_failovers() {
     testbed::require!(V6_0);
     bounded(async {
         let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
         let begun = Arc::new(AtomicUsize::new(0));
         let mut options = ClientOptions::parse(set.uri()).await.unwrap();
-        options.command_event_handler = Some(counting_streams(&begun));
+        options.command_event_handler = Some(count_aggregates(&begun));
         let client = Client::with_options(options).unwrap();
         let numbers = client.database("failover").collection::<Document>("watched");
         write(&numbers, 0).await;
         let mut stream = numbers.watch().await.unwrap();
 
         let writer = tokio::spawn(write_through_failovers(Arc::clone(&set), numbers.clone()));
-        let (mut told, mut failed) = (Vec::new(), 0);
-        while told.len() < usize::try_from(WRITES).unwrap() {
+        let (mut received, mut failed) = (Vec::new(), 0);
+        while received.len() < usize::try_from(WRITES).unwrap() {
             match stream.try_next().await {
                 Ok(event) => {
                     let key = event.expect("the stream goes on").document_key.unwrap();
-                    told.push(key.get_i32("_id").unwrap());
+                    received.push(key.get_i32("_id").unwrap());
                 }
                 // The driver tries once to take it up; the application may do so, too.
                 Err(_) => {
                     failed += 1;
-                    stream = take_up(&numbers, &stream).await;
+                    stream = resume(&numbers, &stream).await;
                 }
             }
         }
         writer.await.unwrap();
-        assert_eq!(told, (1..=WRITES).collect::<Vec<_>>());
+        assert_eq!(received, (1..=WRITES).collect::<Vec<_>>());
         let begun = begun.load(Relaxed);
         report(&format!(
             "a change stream through three failovers: {WRITES} writes, as many events, begun \
@@ -68,7 +68,7 @@ async fn a_change_stream_tells_of_every_write_once_while_primaries_fail() {
 }
 
 /// Takes a stream up again, however often that takes: another primary may fail meanwhile.
-async fn take_up(numbers: &Collection<Document>, lost: &Events) -> Events {
+async fn resume(numbers: &Collection<Document>, lost: &EventStream) -> EventStream {
     loop {
         if let Ok(stream) = numbers.watch().resume_after(lost.resume_token()).await {
             return stream;
@@ -79,12 +79,12 @@ async fn take_up(numbers: &Collection<Document>, lost: &Events) -> Events {
 /// While nobody asks for the next event, nobody notices that the member is gone which has the stream.
 /// It is not waited for then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_stream_does_not_wait_for_a_member_that_is_known_to_be_gone() {
+async fn a_change_stream_does_not_wait_for_a_dead_member() {
     testbed::require!(V6_0);
     bounded(async {
         let set = ReplicaSet::start(3, Options::new()).unwrap();
-        let patient = format!("{}&serverSelectionTimeoutMS=600000", set.uri());
-        let client = Client::with_uri_str(patient).await.unwrap();
+        let setup = format!("{}&serverSelectionTimeoutMS=600000", set.uri());
+        let client = Client::with_uri_str(setup).await.unwrap();
         let numbers = client.database("failover").collection::<Document>("watched");
         write(&numbers, 0).await;
         let mut stream = numbers.watch().await.unwrap();
@@ -100,7 +100,7 @@ async fn a_change_stream_does_not_wait_for_a_member_that_is_known_to_be_gone() {
 }
 
 /// Counts the change streams that were begun, or taken up again.
-fn counting_streams(begun: &Arc<AtomicUsize>) -> EventHandler<CommandEvent> {
+fn count_aggregates(begun: &Arc<AtomicUsize>) -> EventHandler<CommandEvent> {
     let begun = Arc::clone(begun);
     EventHandler::callback(move |event| {
         if matches!(event, CommandEvent::Succeeded(it) if it.command_name == "aggregate") {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use testbed::{Options, ReplicaSet};
 
 use crate::{
-    bounded, report,
-    storm::{Failover, Retrying, Storm},
+    bounded,
+    increment_load::{Failover, IncrementLoad, RetryPolicy},
+    report,
 };
 
 /// Step-downs and kills in turn.
@@ -14,9 +15,9 @@ fn in_turn(count: usize) -> Vec<Failover> {
     [Failover::StepDown, Failover::Kill].into_iter().cycle().take(count).collect()
 }
 
-async fn storm(operations: usize, failovers: usize, retrying: Retrying) -> Storm {
+async fn run_load(operations: usize, failovers: usize, retry_policy: RetryPolicy) -> IncrementLoad {
     let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
-    Storm::over(set, &in_turn(failovers), operations, retrying).await
+    IncrementLoad::over(set, &in_turn(failovers), operations, retry_policy).await
 }
 
 /// Acknowledged increments are counted exactly once, those said not to be applied never, and those
@@ -24,14 +25,14 @@ async fn storm(operations: usize, failovers: usize, retrying: Retrying) -> Storm
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_thousand_increments_survive_failovers() {
     testbed::require!(V6_0);
-    let storm = bounded(storm(20_000, 8, Retrying::ByTheDriver)).await;
-    report(&format!("increments: {storm}"));
-    storm.audit.assert_clean();
-    assert!(storm.failed_attempts > 0, "the failovers hit nothing");
-    let acknowledged = storm.acknowledged();
-    let most = acknowledged + storm.books.doubtful();
-    assert!((acknowledged..=most).contains(&storm.counter), "{}", storm.counter);
-    assert_eq!(storm.counter, acknowledged + storm.audit.doubtful_applied);
+    let load = bounded(run_load(20_000, 8, RetryPolicy::Driver)).await;
+    report(&format!("increments: {load}"));
+    load.audit.assert_clean();
+    assert!(load.failed_attempts > 0, "the failovers hit nothing");
+    let acknowledged = load.acknowledged();
+    let most = acknowledged + load.record.uncertain();
+    assert!((acknowledged..=most).contains(&load.counter), "{}", load.counter);
+    assert_eq!(load.counter, acknowledged + load.audit.uncertain_applied);
 }
 
 /// The same load under the same failovers, with what applications do without retryable writes: on
@@ -39,20 +40,20 @@ async fn twenty_thousand_increments_survive_failovers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_naive_retry_counts_wrong() {
     testbed::require!(V6_0);
-    let storm = bounded(storm(20_000, 8, Retrying::Naively)).await;
-    report(&format!("increments with a naive retry: {storm}"));
-    assert!(!storm.audit.duplicated.is_empty(), "{:?}", storm.audit);
-    assert!(storm.counter > storm.acknowledged(), "{}", storm.counter);
+    let load = bounded(run_load(20_000, 8, RetryPolicy::Application)).await;
+    report(&format!("increments with a naive retry: {load}"));
+    assert!(!load.audit.duplicated.is_empty(), "{:?}", load.audit);
+    assert!(load.counter > load.acknowledged(), "{}", load.counter);
 }
 
 /// Retries leave few errors to look at. Without any, every attempt that a failover hits is an error
 /// whose outcome must be right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_say_what_became_of_increments_that_nobody_repeats() {
+async fn outcomes_of_increments_without_retries_are_right() {
     testbed::require!(V6_0);
-    let storm = bounded(storm(6_000, 6, Retrying::Never)).await;
-    report(&format!("increments that nobody repeats: {storm}"));
-    storm.audit.assert_clean();
-    assert!(storm.books.failed() > 0, "the failovers hit nothing");
-    assert_eq!(storm.counter, storm.acknowledged() + storm.audit.doubtful_applied);
+    let load = bounded(run_load(6_000, 6, RetryPolicy::None)).await;
+    report(&format!("increments that nobody repeats: {load}"));
+    load.audit.assert_clean();
+    assert!(load.record.failed() > 0, "the failovers hit nothing");
+    assert_eq!(load.counter, load.acknowledged() + load.audit.uncertain_applied);
 }

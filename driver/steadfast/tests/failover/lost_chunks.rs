@@ -13,7 +13,7 @@ use steadfast::{
 use testbed::{Options, ReplicaSet};
 use tokio::{io::AsyncWriteExt, task::JoinSet};
 
-use crate::{books, bounded, lossy_proxy::LossyProxy, report};
+use crate::{bounded, lossy_proxy::LossyProxy, report, write_record};
 
 const DATABASE: &str = "lost";
 const TASKS: u8 = 24;
@@ -47,17 +47,17 @@ async fn part(upload: &mut GridFsUploadStream, fill: u8) -> Result<()> {
 async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
     let mut upload = bucket.open_upload_stream("file").await.unwrap();
     let id = upload.id().clone();
-    let mut ended = Ok(());
+    let mut result = Ok(());
     for _ in 0..PARTS {
-        ended = part(&mut upload, fill).await;
-        if ended.is_err() {
+        result = part(&mut upload, fill).await;
+        if result.is_err() {
             break;
         }
     }
-    if ended.is_ok() {
-        ended = upload.close().await;
+    if result.is_ok() {
+        result = upload.close().await;
     }
-    let Err(error) = ended else { return uploads.stored.push((id, fill)) };
+    let Err(error) = result else { return uploads.stored.push((id, fill)) };
     assert!(!error.is_duplicate_key_error(), "our own chunk: {error}");
     for _ in 0..ABORTS {
         match upload.abort().await {
@@ -73,13 +73,13 @@ async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
 
 /// pitfalls 6 and 8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_is_stored_once_or_not_at_all_whatever_is_lost() {
+async fn a_gridfs_file_is_stored_once_or_not_at_all_despite_lost_messages() {
     testbed::require!(V6_0);
     bounded(async {
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
-        let straight = bucket(&Client::with_uri_str(set.uri()).await.unwrap());
-        straight.upload_from_stream("first", &b""[..]).await.unwrap();
+        let direct = bucket(&Client::with_uri_str(set.uri()).await.unwrap());
+        direct.upload_from_stream("first", &b""[..]).await.unwrap();
         let proxy = LossyProxy::start(set.addresses()[0], LOSE_EVERY).await;
 
         let mut tasks = JoinSet::new();
@@ -109,22 +109,22 @@ async fn a_file_is_stored_once_or_not_at_all_whatever_is_lost() {
         ));
         assert!(requests > 20 && replies > 20, "too few were lost to show anything");
         assert!(all.stored.len() > all.aborted.len(), "most survive");
-        audit(&set, &straight, &all).await;
+        audit(&set, &direct, &all).await;
     })
     .await;
 }
 
 /// Compares what the uploads said with what is there.
-async fn audit(set: &ReplicaSet, straight: &GridFsBucket, uploads: &Uploads) {
+async fn audit(set: &ReplicaSet, direct: &GridFsBucket, uploads: &Uploads) {
     for (id, fill) in &uploads.stored {
         let mut contents = Vec::new();
-        straight.download_to_stream(id.clone(), &mut contents).await.unwrap();
+        direct.download_to_stream(id.clone(), &mut contents).await.unwrap();
         assert_eq!(contents, vec![*fill; PARTS * PART_BYTES]);
     }
-    let chunks: Vec<Document> = books::documents(set, DATABASE, "fs.chunks");
+    let chunks: Vec<Document> = write_record::documents(set, DATABASE, "fs.chunks");
     let of_a_file = (PARTS * PART_BYTES).div_ceil(CHUNK_BYTES as usize);
     assert_eq!(chunks.len(), uploads.stored.len() * of_a_file, "no chunk is left over");
     for id in &uploads.aborted {
-        assert!(straight.find_one(doc! { "_id": id }).await.unwrap().is_none());
+        assert!(direct.find_one(doc! { "_id": id }).await.unwrap().is_none());
     }
 }

@@ -10,11 +10,11 @@ use testbed::{Options, ReplicaSet};
 use tokio::task::JoinSet;
 
 use crate::{
-    books::{self, Answer, Books},
     bounded,
     lossy_proxy::LossyProxy,
-    marked::{Kind, Target, census},
+    marked_writes::{MarkedCollections, WriteKind, count_applied},
     report,
+    write_record::{self, ReportedOutcome, WriteRecord},
 };
 
 /// Each with a client of its own. After a loss a client looks at its server anew, at most twice a
@@ -33,42 +33,44 @@ async fn lost_replies_are_not_applied_twice() {
         const OPERATIONS: i64 = 2_000;
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
-        let straight = Client::with_uri_str(set.uri()).await.unwrap();
-        Target::prepare(&straight.database(DATABASE), TASKS, OPERATIONS).await;
+        let direct = Client::with_uri_str(set.uri()).await.unwrap();
+        MarkedCollections::prepare(&direct.database(DATABASE), TASKS, OPERATIONS).await;
         let proxy = LossyProxy::start(set.addresses()[0], LOSE_EVERY).await;
 
         let mut tasks = JoinSet::new();
         for task in 0..TASKS {
             let client = Client::with_uri_str(proxy.uri()).await.unwrap();
-            let target = Target::within(&client.database(DATABASE));
+            let collections = MarkedCollections::within(&client.database(DATABASE));
             tasks.spawn(async move {
-                let mut books = Books::default();
+                let mut record = WriteRecord::default();
                 for operation in (task..OPERATIONS).step_by(usize::try_from(TASKS).unwrap()) {
-                    let kind = Kind::of(operation);
-                    let ended = target.write(kind, task, operation).await;
-                    if let Err(error) = &ended {
+                    let kind = WriteKind::of(operation);
+                    let result = collections.write(kind, task, operation).await;
+                    if let Err(error) = &result {
                         assert!(!error.is_duplicate_key_error(), "our own insert: {error}");
                     }
-                    books.note(kind.marks(operation), &ended);
+                    record.add(kind.marks(operation), &result);
                 }
-                books
+                record
             });
         }
-        let books = gather(tasks).await;
+        let record = gather(tasks).await;
 
-        let audit = books.audit(&census(OPERATIONS, |name| books::documents(&set, DATABASE, name)));
+        let audit = record.audit(&count_applied(OPERATIONS, |name| {
+            write_record::documents(&set, DATABASE, name)
+        }));
         let secs = began.elapsed().as_secs_f32();
         let (requests, replies) = (proxy.lost_requests(), proxy.lost_replies());
         report(&format!(
             "writes of all kinds: {requests} requests and {replies} replies lost in {secs:.1} s; \
-             {audit}; {books}"
+             {audit}; {record}"
         ));
         audit.assert_clean();
         proxy.assert_none_twice();
         assert!(requests > 100 && replies > 100, "too few were lost to show anything");
-        let acknowledged = books.count(Answer::Acknowledged);
-        assert!(acknowledged > 9 * books.failed(), "nearly all survive a loss");
-        assert!(books.doubtful() > 0, "some meet with two losses");
+        let acknowledged = record.count(ReportedOutcome::Acknowledged);
+        assert!(acknowledged > 9 * record.failed(), "nearly all survive a loss");
+        assert!(record.uncertain() > 0, "some meet with two losses");
     })
     .await;
 }
@@ -82,8 +84,8 @@ async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
         const OPERATIONS: i64 = 700;
         let began = Instant::now();
         let set = ReplicaSet::start(1, Options::new()).unwrap();
-        let straight = Client::with_uri_str(set.uri()).await.unwrap();
-        let logs = straight.database(DATABASE).collection::<Document>("logs");
+        let direct = Client::with_uri_str(set.uri()).await.unwrap();
+        let logs = direct.database(DATABASE).collection::<Document>("logs");
         logs.insert_many((0..TASKS).map(|task| doc! { "_id": task, "log": [] })).await.unwrap();
         let proxy = LossyProxy::start(set.addresses()[0], LOSE_EVERY).await;
         let uri = format!("{}&retryWrites=false", proxy.uri());
@@ -93,30 +95,30 @@ async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
             let client = Client::with_uri_str(&uri).await.unwrap();
             let logs = client.database(DATABASE).collection::<Document>("logs");
             tasks.spawn(async move {
-                let mut books = Books::default();
+                let mut record = WriteRecord::default();
                 for mark in (task..OPERATIONS).step_by(usize::try_from(TASKS).unwrap()) {
                     let again = || {
                         let push = doc! { "$push": { "log": mark } };
                         logs.update_one(doc! { "_id": task }, push)
                     };
-                    let mut ended = again().await;
-                    while ended.is_err() {
-                        ended = again().await;
+                    let mut result = again().await;
+                    while result.is_err() {
+                        result = again().await;
                     }
-                    books.note([mark], &ended);
+                    record.add([mark], &result);
                 }
-                books
+                record
             });
         }
-        let books = gather(tasks).await;
+        let record = gather(tasks).await;
 
-        let applied = books::logged(&books::documents(&set, DATABASE, "logs"));
-        let audit = books.audit(&applied);
+        let applied = write_record::logged(&write_record::documents(&set, DATABASE, "logs"));
+        let audit = record.audit(&applied);
         let replies = proxy.lost_replies();
         let secs = began.elapsed().as_secs_f32();
         report(&format!(
             "updates with a naive retry: {} requests and {replies} replies lost in {secs:.1} s; \
-             {audit}; {books}",
+             {audit}; {record}",
             proxy.lost_requests()
         ));
         assert!(replies > 20, "too few were lost to show anything");
@@ -127,10 +129,10 @@ async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
     .await;
 }
 
-async fn gather(mut tasks: JoinSet<Books>) -> Books {
-    let mut books = Books::default();
+async fn gather(mut tasks: JoinSet<WriteRecord>) -> WriteRecord {
+    let mut record = WriteRecord::default();
     while let Some(done) = tasks.join_next().await {
-        books.absorb(done.expect("no task panics"));
+        record.absorb(done.expect("no task panics"));
     }
-    books
+    record
 }

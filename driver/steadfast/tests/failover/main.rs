@@ -3,17 +3,17 @@
 
 #![allow(missing_docs)]
 
-mod books;
 mod change_streams;
 mod counters;
+mod increment_load;
 mod lossy_proxy;
 mod lost_chunks;
 mod lost_replies;
-mod marked;
+mod marked_writes;
 mod seeded;
 mod sharded_change_streams;
 mod step_downs;
-mod storm;
+mod write_record;
 
 use std::{future::Future, time::Duration};
 

@@ -33,9 +33,9 @@ use steadfast_embedded::Deployment;
 
 use crate::{
     BOUND,
-    books::{Answer, Books},
-    marked::{Kind, Target, census},
+    marked_writes::{MarkedCollections, WriteKind, count_applied},
     report,
+    write_record::{ReportedOutcome, WriteRecord},
 };
 
 const LOGS: i64 = 4;
@@ -45,11 +45,11 @@ const MEMBERS: usize = 3;
 const WRITES: [&str; 4] = ["insert", "update", "delete", "findAndModify"];
 
 /// So many at a time: most of a run is waiting for elections and time-outs.
-const AT_A_TIME: usize = 12;
+const CONCURRENT_RUNS: usize = 12;
 
 /// What befalls the deployment.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum DeploymentFault {
     /// The primary steps down in favour of this member. (One that steps down for no other is not electable for a
     /// time, which would be the clock's to say.)
     Elect(usize),
@@ -66,9 +66,9 @@ enum Event {
 }
 
 /// Random plans.
-struct Dice(Rng);
+struct FaultRng(Rng);
 
-impl Dice {
+impl FaultRng {
     fn below(&mut self, bound: u64) -> u64 {
         self.0.below(bound)
     }
@@ -77,19 +77,19 @@ impl Dice {
         usize::try_from(self.below(3)).expect("small")
     }
 
-    fn event(&mut self) -> Event {
+    fn event(&mut self) -> DeploymentFault {
         match self.below(14) {
-            0..=2 => Event::Elect(self.member()),
-            3 | 4 => Event::KillPrimary,
-            5 => Event::KillAny(self.member()),
-            6 => Event::RestartAll,
-            7 => Event::FreezePrimary,
-            8 => Event::ThawAll,
-            9 => Event::CutOffPrimary,
-            10 => Event::CutOff(self.member()),
-            11 => Event::Heal,
-            12 => Event::HoldReplication(self.member()),
-            _ => Event::ReleaseReplication,
+            0..=2 => DeploymentFault::Elect(self.member()),
+            3 | 4 => DeploymentFault::KillPrimary,
+            5 => DeploymentFault::KillAny(self.member()),
+            6 => DeploymentFault::RestartAll,
+            7 => DeploymentFault::FreezePrimary,
+            8 => DeploymentFault::ThawAll,
+            9 => DeploymentFault::CutOffPrimary,
+            10 => DeploymentFault::CutOff(self.member()),
+            11 => DeploymentFault::Heal,
+            12 => DeploymentFault::HoldReplication(self.member()),
+            _ => DeploymentFault::ReleaseReplication,
         }
     }
 
@@ -111,26 +111,26 @@ impl Dice {
     }
 
     /// The faults of a write.
-    fn plan(&mut self) -> Plan {
+    fn faults(&mut self) -> WriteFaults {
         // An event that breaks the connection would leave the network's fault to the retry.
         let event = self.one_in(8).then(|| self.event());
         let first = (event.is_none() && self.one_in(4)).then(|| self.reaction());
-        Plan { event, first, retry: self.one_in(4).then(|| self.reaction()) }
+        WriteFaults { event, first, retry: self.one_in(4).then(|| self.reaction()) }
     }
 }
 
 /// The faults of a write.
 #[derive(Debug)]
-struct Plan {
+struct WriteFaults {
     /// Befalls the deployment when the first attempt begins.
-    event: Option<Event>,
+    event: Option<DeploymentFault>,
     /// Befalls the first attempt on the network.
     first: Option<Reaction>,
     /// Befalls the retry on the network, if there is one.
     retry: Option<Reaction>,
 }
 
-impl Plan {
+impl WriteFaults {
     fn rules(&self) -> Vec<Rule> {
         let rule = |reaction: &Reaction, is_retry| {
             let rule = Rule::new(reaction.clone()).retry(is_retry).times(1);
@@ -151,14 +151,14 @@ impl Plan {
 
 /// The members that something is wrong with.
 #[derive(Clone, Debug, Default)]
-struct Members {
+struct FailedMembers {
     dead: [bool; MEMBERS],
     frozen: [bool; MEMBERS],
     holding: [bool; MEMBERS],
     apart: Option<usize>,
 }
 
-impl Members {
+impl FailedMembers {
     /// True if a primary can be elected, and its writes be acknowledged by a majority.
     fn have_majority(&self) -> bool {
         let is_sound = |&member: &usize| {
@@ -170,54 +170,61 @@ impl Members {
 }
 
 /// The deployment, what is wrong with it, and the event that comes with the next write.
-struct Ground {
+struct SeededDeployment {
     deployment: Deployment,
-    members: Mutex<Members>,
-    armed: Mutex<Option<Event>>,
+    members: Mutex<FailedMembers>,
+    armed: Mutex<Option<DeploymentFault>>,
 }
 
-impl Ground {
+impl SeededDeployment {
     /// Performs an event.
-    fn perform(&self, event: Event) {
+    fn perform(&self, event: DeploymentFault) {
         let faults = self.deployment.faults();
         let mut members = self.members.lock().unwrap();
         match (event, self.deployment.primary()) {
             // A member that most others do not vote for is not elected.
-            (Event::Elect(member), _) => drop(faults.elect(member)),
-            (Event::KillPrimary, Some(member)) | (Event::KillAny(member), _) => {
+            (DeploymentFault::Elect(member), _) => drop(faults.elect(member)),
+            (DeploymentFault::KillPrimary, Some(member))
+            | (DeploymentFault::KillAny(member), _) => {
                 members.dead[member] = true;
                 faults.kill(member);
             }
-            (Event::RestartAll, _) => {
+            (DeploymentFault::RestartAll, _) => {
                 members.dead = Default::default();
                 (0..MEMBERS).for_each(|member| faults.restart(member));
             }
-            (Event::FreezePrimary, Some(member)) => {
+            (DeploymentFault::FreezePrimary, Some(member)) => {
                 members.frozen[member] = true;
                 faults.freeze(member);
             }
-            (Event::ThawAll, _) => {
+            (DeploymentFault::ThawAll, _) => {
                 members.frozen = Default::default();
                 (0..MEMBERS).for_each(|member| faults.thaw(member));
             }
-            (Event::CutOffPrimary, Some(member)) | (Event::CutOff(member), _) => {
+            (DeploymentFault::CutOffPrimary, Some(member))
+            | (DeploymentFault::CutOff(member), _) => {
                 members.apart = Some(member);
                 let others: Vec<_> = (0..MEMBERS).filter(|&other| other != member).collect();
                 faults.partition(&[&[member], &others]);
             }
-            (Event::Heal, _) => {
+            (DeploymentFault::Heal, _) => {
                 members.apart = None;
                 faults.heal();
             }
-            (Event::HoldReplication(member), _) => {
+            (DeploymentFault::HoldReplication(member), _) => {
                 members.holding[member] = true;
                 faults.hold_replication(member);
             }
-            (Event::ReleaseReplication, _) => {
+            (DeploymentFault::ReleaseReplication, _) => {
                 members.holding = Default::default();
                 (0..MEMBERS).for_each(|member| faults.release_replication(member));
             }
-            (Event::KillPrimary | Event::FreezePrimary | Event::CutOffPrimary, None) => {}
+            (
+                DeploymentFault::KillPrimary
+                | DeploymentFault::FreezePrimary
+                | DeploymentFault::CutOffPrimary,
+                None,
+            ) => {}
         }
     }
 
@@ -235,7 +242,12 @@ impl Ground {
 
     /// Repairs everything, and waits until there is a primary.
     async fn recover(&self) {
-        for event in [Event::Heal, Event::ReleaseReplication, Event::ThawAll, Event::RestartAll] {
+        for event in [
+            DeploymentFault::Heal,
+            DeploymentFault::ReleaseReplication,
+            DeploymentFault::ThawAll,
+            DeploymentFault::RestartAll,
+        ] {
             self.perform(event);
         }
         self.deployment.wait_for_primary().await;
@@ -243,58 +255,59 @@ impl Ground {
 }
 
 /// Results of a run as the application got them: in sum, and write by write.
-type Run = (Books, Vec<Answer>);
+type SeededRun = (WriteRecord, Vec<ReportedOutcome>);
 
 /// Makes the writes of a seed, and compares what was said of each with what the servers have in the end.
-async fn run(seed: u64) -> Run {
-    let mut dice = Dice(Rng::new(seed));
+async fn run(seed: u64) -> SeededRun {
+    let mut rng = FaultRng(Rng::new(seed));
     let deployment = Deployment::replica_set(MEMBERS)
         .seed(seed)
         .election_timeout(Duration::from_millis(50))
         .start();
-    let straight = Client::with_uri_str(deployment.uri()).await.unwrap();
-    Target::prepare(&straight.database(DATABASE), LOGS, OPERATIONS).await;
+    let direct = Client::with_uri_str(deployment.uri()).await.unwrap();
+    MarkedCollections::prepare(&direct.database(DATABASE), LOGS, OPERATIONS).await;
     let proxy = Proxy::builder(deployment.uri()).start().await.unwrap();
     let uri = format!(
         "{}&w=majority&wtimeoutMS=3000&socketTimeoutMS=2000&serverSelectionTimeoutMS=3000",
         proxy.uri()
     );
     let (members, armed) = (Mutex::default(), Mutex::default());
-    let ground = Arc::new(Ground { deployment, members, armed });
+    let seeded = Arc::new(SeededDeployment { deployment, members, armed });
     let mut options = ClientOptions::parse(uri).await.unwrap();
     options.command_event_handler = Some(EventHandler::callback({
-        let ground = Arc::clone(&ground);
-        move |event| ground.on_command(&event)
+        let seeded = Arc::clone(&seeded);
+        move |event| seeded.on_command(&event)
     }));
     let client = Client::with_options(options).unwrap();
-    let target = Target::within(&client.database(DATABASE));
+    let collections = MarkedCollections::within(&client.database(DATABASE));
 
-    let (mut books, mut answers, mut events) = (Books::default(), Vec::new(), 0);
+    let (mut record, mut answers, mut events) = (WriteRecord::default(), Vec::new(), 0);
     for operation in 0..OPERATIONS {
-        let plan = dice.plan();
+        let faults = rng.faults();
         proxy.clear_rules();
-        plan.rules().into_iter().for_each(|rule| drop(proxy.add(rule)));
-        *ground.armed.lock().unwrap() = plan.event;
-        let kind = Kind::of(operation);
-        let ended = target.write(kind, operation % LOGS, operation).await;
-        books.note(kind.marks(operation), &ended);
-        answers.push(
-            ended.as_ref().map_or_else(|it| Answer::Failed(it.outcome()), |_| Answer::Acknowledged),
-        );
-        if let Err(error) = &ended {
+        faults.rules().into_iter().for_each(|rule| drop(proxy.add(rule)));
+        *seeded.armed.lock().unwrap() = faults.event;
+        let kind = WriteKind::of(operation);
+        let result = collections.write(kind, operation % LOGS, operation).await;
+        record.add(kind.marks(operation), &result);
+        answers.push(result.as_ref().map_or_else(
+            |it| ReportedOutcome::Failed(it.outcome()),
+            |_| ReportedOutcome::Acknowledged,
+        ));
+        if let Err(error) = &result {
             assert!(!error.is_duplicate_key_error(), "our own insert: {error}");
-            let may_fail = plan.may_fail_twice() || !ground.have_majority();
+            let may_fail = faults.may_fail_twice() || !seeded.have_majority();
             assert!(
                 may_fail,
-                "operation {operation}, {kind:?}, {plan:?}, {:?}: {error}, after {:?}",
-                ground.members.lock().unwrap(),
+                "operation {operation}, {kind:?}, {faults:?}, {:?}: {error}, after {:?}",
+                seeded.members.lock().unwrap(),
                 error.attempts()
             );
         }
-        if plan.event.is_some() || ended.is_err() {
-            events += usize::from(plan.event.is_some());
-            if !ground.have_majority() {
-                ground.recover().await;
+        if faults.event.is_some() || result.is_err() {
+            events += usize::from(faults.event.is_some());
+            if !seeded.have_majority() {
+                seeded.recover().await;
             }
             // The client has found the primary before the next write begins.
             let logs = client.database(DATABASE).collection::<Document>("logs");
@@ -302,12 +315,12 @@ async fn run(seed: u64) -> Run {
         }
     }
     proxy.clear_rules();
-    ground.recover().await;
+    seeded.recover().await;
 
-    let documents = read_all(&straight).await;
-    let audit = books.audit(&census(OPERATIONS, |name| documents[name].clone()));
+    let documents = read_all(&direct).await;
+    let audit = record.audit(&count_applied(OPERATIONS, |name| documents[name].clone()));
     audit.assert_clean();
-    let executions = ground.deployment.faults().executions();
+    let executions = seeded.deployment.faults().executions();
     let twice: Vec<_> = executions.iter().filter(|execution| execution.count > 1).collect();
     assert!(twice.is_empty(), "{twice:#?}");
     if events == 0 {
@@ -317,11 +330,11 @@ async fn run(seed: u64) -> Run {
         let twice: Vec<_> = ledger.writes().filter(|write| write.was_applied_twice()).collect();
         assert!(twice.is_empty(), "{twice:#?}");
     }
-    (books, answers)
+    (record, answers)
 }
 
 /// The same in a thread of its own; what went wrong, if it failed.
-fn run_in_thread(seed: u64) -> Result<Run, String> {
+fn run_in_thread(seed: u64) -> Result<SeededRun, String> {
     let thread = thread::Builder::new().name(format!("seed {seed}")).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async { tokio::time::timeout(BOUND, run(seed)).await.expect("it ends") })
@@ -347,16 +360,16 @@ async fn read_all(client: &Client) -> BTreeMap<&'static str, Vec<Document>> {
     all
 }
 
-fn asked(variable: &str, usual: u64) -> u64 {
-    env::var(variable).map_or(usual, |number| number.parse().expect("a number"))
+fn env_or(variable: &str, default: u64) -> u64 {
+    env::var(variable).map_or(default, |number| number.parse().expect("a number"))
 }
 
 /// Runs all of these seeds, some at a time; what came of each, in their order.
-fn run_all(seeds: Range<u64>) -> Vec<Result<Run, String>> {
+fn run_all(seeds: Range<u64>) -> Vec<Result<SeededRun, String>> {
     let next = AtomicU64::new(seeds.start);
-    let ended = Mutex::new(BTreeMap::new());
+    let result = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
-        for _ in 0..AT_A_TIME {
+        for _ in 0..CONCURRENT_RUNS {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::SeqCst);
@@ -364,40 +377,41 @@ fn run_all(seeds: Range<u64>) -> Vec<Result<Run, String>> {
                         return;
                     }
                     let run = run_in_thread(seed);
-                    ended.lock().unwrap().insert(seed, run);
+                    result.lock().unwrap().insert(seed, run);
                 }
             });
         }
     });
-    ended.into_inner().unwrap().into_values().collect()
+    result.into_inner().unwrap().into_values().collect()
 }
 
 /// pitfalls 4, 6, 8, 10 and 11
 #[test]
-fn faults_by_chance_duplicate_nothing_lose_nothing_and_every_outcome_is_right() {
+fn random_faults_duplicate_nothing_lose_nothing_and_outcomes_are_right() {
     let began = Instant::now();
-    let first = asked("STEADFAST_SEED", 1);
-    let runs = asked("STEADFAST_SEEDED_RUNS", 36);
-    let (mut books, mut wrong) = (Vec::new(), Vec::new());
+    let first = env_or("STEADFAST_SEED", 1);
+    let runs = env_or("STEADFAST_SEEDED_RUNS", 36);
+    let (mut record, mut wrong) = (Vec::new(), Vec::new());
     for run in run_all(first..first + runs) {
         match run {
-            Ok((run, _)) => books.push(run),
+            Ok((run, _)) => record.push(run),
             Err(what) => wrong.push(what),
         }
     }
-    let acknowledged: usize = books.iter().map(|books| books.count(Answer::Acknowledged)).sum();
-    let failed = books.iter().map(Books::failed).sum::<usize>();
+    let acknowledged: usize =
+        record.iter().map(|record| record.count(ReportedOutcome::Acknowledged)).sum();
+    let failed = record.iter().map(WriteRecord::failed).sum::<usize>();
     report(&format!(
         "{runs} runs from seed {first} in {:.1} s: {acknowledged} writes acknowledged, {failed} failed, \
          {} of them in doubt",
         began.elapsed().as_secs_f32(),
-        books.iter().map(Books::doubtful).sum::<usize>(),
+        record.iter().map(WriteRecord::uncertain).sum::<usize>(),
     ));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn a_seed_gives_the_same_answers_again() {
+fn a_seed_reproduces_the_same_outcomes() {
     let answers = || -> Vec<_> {
         run_all(1..13).into_iter().map(|run| run.expect("it is clean").1).collect()
     };
@@ -405,6 +419,6 @@ fn a_seed_gives_the_same_answers_again() {
     for (seed, (before, after)) in (1..).zip(once.iter().zip(&again)) {
         assert_eq!(before, after, "seed {seed}");
     }
-    let has_failures = once.iter().flatten().any(|answer| *answer != Answer::Acknowledged);
+    let has_failures = once.iter().flatten().any(|answer| *answer != ReportedOutcome::Acknowledged);
     assert!(has_failures, "there is something to compare");
 }

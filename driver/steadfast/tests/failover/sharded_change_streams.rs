@@ -17,7 +17,7 @@ use steadfast_embedded::Deployment;
 
 use crate::bounded;
 
-type Events = ChangeStream<ChangeStreamEvent<Document>>;
+type EventStream = ChangeStream<ChangeStreamEvent<Document>>;
 
 /// Two shards and two mongos; `shop.orders` is sharded by the name of the shard.
 async fn cluster() -> Deployment {
@@ -51,7 +51,7 @@ fn order(id: i32) -> Document {
     doc! { "_id": id, "shard": if id % 3 == 0 { "alfa" } else { "bravo" } }
 }
 
-async fn next(stream: &mut Events) -> ChangeStreamEvent<Document> {
+async fn next(stream: &mut EventStream) -> ChangeStreamEvent<Document> {
     stream.try_next().await.unwrap().expect("the stream goes on")
 }
 
@@ -60,7 +60,7 @@ fn id(event: &ChangeStreamEvent<Document>) -> i32 {
 }
 
 #[tokio::test]
-async fn a_sharded_collection_its_database_and_its_cluster_are_watched() {
+async fn change_streams_watch_a_sharded_collection_its_database_and_the_cluster() {
     bounded(async {
         let cluster = cluster().await;
         let orders = orders(&cluster).await;
@@ -95,7 +95,7 @@ async fn a_sharded_collection_its_database_and_its_cluster_are_watched() {
 
 /// Shards lose their primaries, and one mongos dies, while orders are written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_over_two_shards_tells_of_every_write_once_while_servers_fail() {
+async fn a_change_stream_over_two_shards_has_one_event_per_write_while_servers_fail() {
     const WRITES: i32 = 300;
     bounded(async {
         let cluster = Arc::new(cluster().await);
@@ -110,16 +110,16 @@ async fn a_stream_over_two_shards_tells_of_every_write_once_while_servers_fail()
                 }
             })
         };
-        let mut told = Vec::new();
-        while told.len() < usize::try_from(WRITES).unwrap() {
+        let mut received = Vec::new();
+        while received.len() < usize::try_from(WRITES).unwrap() {
             match stream.try_next().await {
-                Ok(event) => told.push(id(&event.expect("the stream goes on"))),
+                Ok(event) => received.push(id(&event.expect("the stream goes on"))),
                 // The driver resumes once by itself; the application may do so, too.
                 Err(_) => stream = resume(&orders, &stream).await,
             }
         }
         writer.await.unwrap();
-        assert_eq!(told, (0..WRITES).collect::<Vec<_>>());
+        assert_eq!(received, (0..WRITES).collect::<Vec<_>>());
     })
     .await;
 }
@@ -134,7 +134,7 @@ async fn write(orders: &Collection<Document>, number: i32) {
     }
 }
 
-async fn resume(orders: &Collection<Document>, lost: &Events) -> Events {
+async fn resume(orders: &Collection<Document>, lost: &EventStream) -> EventStream {
     loop {
         if let Ok(stream) = orders.watch().resume_after(lost.resume_token()).await {
             return stream;

@@ -17,8 +17,9 @@ use testbed::{Options, ReplicaSet};
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
-    bounded, is_unlabelled_step_down, report,
-    storm::{Failover, Retrying, Storm},
+    bounded,
+    increment_load::{Failover, IncrementLoad, RetryPolicy},
+    is_unlabelled_step_down, report,
 };
 
 /// A set whose members hand over, and elect nobody because the primary is late on a busy machine: a write is tried
@@ -32,14 +33,14 @@ fn calm_set() -> Arc<ReplicaSet> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_error_reaches_the_application_while_primaries_step_down() {
     testbed::require!(V6_0);
-    let storm = bounded(async {
-        Storm::over(calm_set(), &[Failover::StepDown; 4], 4_000, Retrying::ByTheDriver).await
+    let load = bounded(async {
+        IncrementLoad::over(calm_set(), &[Failover::StepDown; 4], 4_000, RetryPolicy::Driver).await
     })
     .await;
-    report(&format!("increments through step-downs: {storm}"));
-    storm.audit.assert_clean();
-    assert_eq!(storm.books.failed(), storm.unlabelled, "{}", storm.books);
-    assert!(storm.counter >= 4_000 - storm.unlabelled && storm.counter <= 4_000, "{storm}");
+    report(&format!("increments through step-downs: {load}"));
+    load.audit.assert_clean();
+    assert_eq!(load.record.failed(), load.unlabelled, "{}", load.record);
+    assert!(load.counter >= 4_000 - load.unlabelled && load.counter <= 4_000, "{load}");
 }
 
 /// What was acknowledged with `w: 1` may be undone by a failover, so only errors are counted here.

@@ -3,12 +3,12 @@
 use super::*;
 
 #[tokio::test]
-async fn each_attempt_is_told_with_its_server_connection_and_request() {
+async fn an_error_lists_server_connection_and_request_of_each_attempt() {
     with_each(retryable_writes(), |write| async move {
-        let faults = [Fault::LostReply, Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE)];
-        let (deployment, watched, result) = run_with(&write, "", &faults).await;
+        let faults = [Fault::LostReply, Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE)];
+        let (deployment, observed, result) = run_with(&write, "", &faults).await;
         let error = result.expect_err(write.name);
-        let started = watched.started(write.command);
+        let started = observed.started(write.command);
         assert_eq!(error.attempts().len(), 2, "{}: {error:?}", write.name);
         for (attempt, event) in error.attempts().iter().zip(&started) {
             assert_eq!(attempt.server.to_string(), deployment.server().address());
@@ -23,12 +23,12 @@ async fn each_attempt_is_told_with_its_server_connection_and_request() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_got_no_connection_is_told_without_one() {
+async fn an_attempt_without_a_connection_is_listed() {
     let deployment = Deployment::primary();
     deployment.cut_handshakes(1);
-    deployment.suffer(&[Fault::Refused(13, UNLABELLED)]);
-    let watched = Watched::new(&deployment, "").await;
-    let error = watched.run(&write("insert_one")).await.unwrap_err();
+    deployment.inject(&[Fault::CommandError(13, UNLABELLED)]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let error = observed.run(&write("insert_one")).await.unwrap_err();
     let [unsent, refused] = error.attempts() else { panic!("{error:?}") };
     assert_eq!((unsent.connection, unsent.request_id), (None, None));
     assert!(unsent.labels.iter().any(|label| label == RETRYABLE_WRITE_ERROR), "{unsent:?}");
@@ -41,9 +41,9 @@ async fn an_attempt_that_got_no_connection_is_told_without_one() {
 #[tokio::test]
 async fn an_error_without_an_attempt_lists_none() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
+    let observed = ObservedClient::new(&deployment, "").await;
     let none: [Document; 0] = [];
-    let error = bounded(watched.books.insert_many(none)).await.unwrap_err();
+    let error = bounded(observed.books.insert_many(none)).await.unwrap_err();
     assert!(error.is_invalid_argument(), "{error:?}");
     assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 0));
 }

@@ -10,12 +10,12 @@ use steadfast::{
 use super::*;
 
 /// A primary that takes two statements at a time.
-async fn two_at_a_time(faults: &[Fault]) -> (Deployment, Watched) {
+async fn two_at_a_time(faults: &[Fault]) -> (Deployment, ObservedClient) {
     let deployment = Deployment::primary();
-    deployment.say(doc! { "maxWriteBatchSize": 2 });
-    deployment.suffer(faults);
-    let watched = Watched::new(&deployment, "").await;
-    (deployment, watched)
+    deployment.set_hello_fields(doc! { "maxWriteBatchSize": 2 });
+    deployment.inject(faults);
+    let observed = ObservedClient::new(&deployment, "").await;
+    (deployment, observed)
 }
 
 fn documents(count: i32) -> Vec<Document> {
@@ -23,28 +23,28 @@ fn documents(count: i32) -> Vec<Document> {
 }
 
 #[tokio::test]
-async fn every_batch_has_the_next_number_and_keeps_it_when_it_is_retried() {
+async fn every_batch_has_the_next_txn_number_and_its_retry_the_same() {
     // pitfalls 4 and 6
-    let (deployment, watched) =
+    let (deployment, observed) =
         two_at_a_time(&[Fault::None, Fault::LostReply, Fault::None, Fault::LostRequest]).await;
-    let result = bounded(watched.books.insert_many(documents(6))).await.unwrap();
+    let result = bounded(observed.books.insert_many(documents(6))).await.unwrap();
     assert_eq!(result.inserted_ids.len(), 6);
-    assert_eq!(watched.numbers("insert"), [1, 2, 2, 3, 3].map(Some));
-    let sessions = watched.sessions("insert");
+    assert_eq!(observed.numbers("insert"), [1, 2, 2, 3, 3].map(Some));
+    let sessions = observed.sessions("insert");
     assert!(sessions.iter().all(|id| *id == sessions[0]), "{sessions:?}");
-    let started = watched.started("insert");
+    let started = observed.started("insert");
     assert!(started.iter().all(|event| event.operation_id == started[0].operation_id));
     let applied = deployment.applied();
     assert!(applied.len() == 6 && applied.values().all(|&times| times == 1), "{applied:?}");
 }
 
 #[tokio::test]
-async fn the_documents_inserted_before_the_network_broke_are_told() {
+async fn insert_many_error_lists_ids_inserted_before_a_network_error() {
     // pitfall 36
     for ordered in [true, false] {
-        let (deployment, watched) =
+        let (deployment, observed) =
             two_at_a_time(&[Fault::None, Fault::LostRequest, Fault::LostRequest]).await;
-        let insert = watched.books.insert_many(documents(5)).ordered(ordered);
+        let insert = observed.books.insert_many(documents(5)).ordered(ordered);
         let error = bounded(insert).await.unwrap_err();
         let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
         let mut inserted: Vec<_> = partly.inserted_ids.keys().copied().collect();
@@ -56,14 +56,14 @@ async fn the_documents_inserted_before_the_network_broke_are_told() {
         assert_eq!(error.attempts().len(), 2, "{error:?}");
         assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "{error:?}");
         assert_eq!(deployment.applied().len(), 2);
-        assert_eq!(watched.numbers("insert"), [1, 2, 2].map(Some));
+        assert_eq!(observed.numbers("insert"), [1, 2, 2].map(Some));
     }
 }
 
 #[tokio::test]
-async fn what_a_bulk_write_did_before_the_network_broke_is_told() {
+async fn bulk_write_error_has_the_partial_result_of_earlier_batches() {
     // pitfall 36
-    let (deployment, watched) =
+    let (deployment, observed) =
         two_at_a_time(&[Fault::None, Fault::LostReply, Fault::LostReply]).await;
     let models: [WriteModel; 4] = [
         InsertOneModel::new(doc! { "_id": 1 }).into(),
@@ -71,7 +71,7 @@ async fn what_a_bulk_write_did_before_the_network_broke_is_told() {
         UpdateOneModel::new(doc! { "_id": 1 }, doc! { "$inc": { "x": 1 } }).into(),
         InsertOneModel::new(doc! { "_id": 3 }).into(),
     ];
-    let error = bounded(watched.books.bulk_write(models)).await.unwrap_err();
+    let error = bounded(observed.books.bulk_write(models)).await.unwrap_err();
     let ErrorKind::BulkWrite(partly) = &*error.kind else { panic!("{error:?}") };
     let result = partly.partial_result.as_ref().expect("two were inserted").summary();
     assert_eq!((result.inserted_count, result.modified_count), (2, 0), "{error:?}");
@@ -81,25 +81,25 @@ async fn what_a_bulk_write_did_before_the_network_broke_is_told() {
 }
 
 #[tokio::test]
-async fn nothing_is_claimed_if_the_first_batch_was_never_answered() {
+async fn no_partial_result_is_returned_if_the_first_batch_had_no_reply() {
     // pitfall 36
     for faults in [[Fault::LostReply; 2], [Fault::LostRequest; 2]] {
-        let (_deployment, watched) = two_at_a_time(&faults).await;
-        let error = bounded(watched.books.insert_many(documents(5))).await.unwrap_err();
+        let (_deployment, observed) = two_at_a_time(&faults).await;
+        let error = bounded(observed.books.insert_many(documents(5))).await.unwrap_err();
         assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
         assert_eq!((error.outcome(), error.attempts().len()), (Outcome::MaybeApplied, 2));
     }
 }
 
 #[tokio::test]
-async fn a_batch_that_was_never_sent_leaves_what_was_done_before() {
+async fn a_batch_that_was_not_sent_keeps_the_partial_result() {
     let deployment = Deployment::primary();
-    deployment.say(doc! { "maxWriteBatchSize": 2 });
-    let watched = Watched::new(&deployment, "").await;
-    watched.ping().await;
-    deployment.suffer(&[Fault::None, Fault::LostRequest]);
+    deployment.set_hello_fields(doc! { "maxWriteBatchSize": 2 });
+    let observed = ObservedClient::new(&deployment, "").await;
+    observed.ping().await;
+    deployment.inject(&[Fault::None, Fault::LostRequest]);
     deployment.cut_handshakes_after_network_error();
-    let error = bounded(watched.books.insert_many(documents(3))).await.unwrap_err();
+    let error = bounded(observed.books.insert_many(documents(3))).await.unwrap_err();
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(partly.inserted_ids.len(), 2);
     let sent = error.attempts().iter().filter(|it| it.request_id.is_some());
@@ -107,11 +107,11 @@ async fn a_batch_that_was_never_sent_leaves_what_was_done_before() {
 }
 
 #[tokio::test]
-async fn a_write_concern_error_of_an_earlier_batch_is_not_forgotten() {
+async fn a_write_concern_error_of_an_earlier_batch_is_kept() {
     // pitfall 3
-    let not_durable = Fault::NotDurable(64, UNLABELLED);
-    let (deployment, watched) = two_at_a_time(&[not_durable]).await;
-    let error = bounded(watched.books.insert_many(documents(4))).await.unwrap_err();
+    let not_durable = Fault::WriteConcernError(64, UNLABELLED);
+    let (deployment, observed) = two_at_a_time(&[not_durable]).await;
+    let error = bounded(observed.books.insert_many(documents(4))).await.unwrap_err();
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(partly.inserted_ids.len(), 4);
     assert_eq!(partly.write_concern_error.as_ref().unwrap().code, 64);
@@ -120,44 +120,44 @@ async fn a_write_concern_error_of_an_earlier_batch_is_not_forgotten() {
 }
 
 #[tokio::test]
-async fn a_retried_batch_that_is_refused_by_statement_says_what_the_attempts_tell_together() {
+async fn a_write_error_of_a_retried_batch_has_the_outcome_of_all_attempts() {
     // The refusal says nothing of the attempt whose reply was lost.
-    let (_deployment, watched) =
-        two_at_a_time(&[Fault::LostRequest, Fault::Failed(0, 13, UNLABELLED)]).await;
-    let error = bounded(watched.books.insert_many(documents(2))).await.unwrap_err();
+    let (_deployment, observed) =
+        two_at_a_time(&[Fault::LostRequest, Fault::WriteError(0, 13, UNLABELLED)]).await;
+    let error = bounded(observed.books.insert_many(documents(2))).await.unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::InsertMany(_)), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
     assert_eq!(error.attempts().len(), 2, "{error:?}");
 }
 
 #[tokio::test]
-async fn the_attempts_at_all_batches_that_failed_are_told() {
-    let duplicate = Fault::Failed(1, 11000, UNLABELLED);
-    let (_deployment, watched) =
+async fn an_error_lists_the_attempts_of_all_failed_batches() {
+    let duplicate = Fault::WriteError(1, 11000, UNLABELLED);
+    let (_deployment, observed) =
         two_at_a_time(&[duplicate, Fault::LostRequest, Fault::LostRequest]).await;
-    let insert = watched.books.insert_many(documents(4)).ordered(false);
+    let insert = observed.books.insert_many(documents(4)).ordered(false);
     let error = bounded(insert).await.unwrap_err();
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(partly.inserted_ids.len(), 1, "{error:?}");
     assert_eq!(partly.write_errors.as_ref().unwrap()[0].index, 1);
     let told: Vec<_> = error.attempts().iter().map(|attempt| attempt.request_id).collect();
-    let sent: Vec<_> = watched.started("insert").iter().map(|it| Some(it.request_id)).collect();
+    let sent: Vec<_> = observed.started("insert").iter().map(|it| Some(it.request_id)).collect();
     assert_eq!(told, sent);
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
 }
 
 #[tokio::test]
-async fn a_large_batch_that_was_cut_is_sent_again_with_the_same_ids() {
+async fn a_truncated_large_batch_is_retried_with_the_same_ids() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    watched.ping().await;
-    deployment.suffer(&[Fault::PartOfRequest]);
-    let books = watched.books.clone_with_type::<RawDocumentBuf>();
+    let observed = ObservedClient::new(&deployment, "").await;
+    observed.ping().await;
+    deployment.inject(&[Fault::TruncatedRequest]);
+    let books = observed.books.clone_with_type::<RawDocumentBuf>();
     let documents: Vec<_> =
         (0..2_000).map(|n| rawdoc! { "n": n, "text": "x".repeat(500) }).collect();
     let result = bounded(books.insert_many(&documents)).await.unwrap();
-    assert_eq!((watched.numbers("insert"), deployment.faults_left()), (vec![Some(1); 2], 0));
-    let sent = watched.started("insert");
+    assert_eq!((observed.numbers("insert"), deployment.faults_left()), (vec![Some(1); 2], 0));
+    let sent = observed.started("insert");
     let came = deployment.requests("insert");
     assert_eq!((sent.len(), came.len()), (2, 1), "what was cut never came in whole");
     let came = came[0].body.get_array("documents").unwrap();

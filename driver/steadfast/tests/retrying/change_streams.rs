@@ -73,18 +73,18 @@ fn next(id: i64, events: &[&str], after: Option<&str>) -> Vec<Step> {
     batch("nextBatch", id, events, after, LATER)
 }
 
-fn broken() -> Vec<Step> {
+fn network_error() -> Vec<Step> {
     vec![Step::HangUp]
 }
 
-fn refused(code: i32, labels: &[&str]) -> Vec<Step> {
+fn command_error(code: i32, labels: &[&str]) -> Vec<Step> {
     let labels: Vec<_> = labels.iter().map(|label| Bson::from(*label)).collect();
     vec![Step::Reply(doc! { "ok": 0, "code": code, "errmsg": "no", "errorLabels": labels })]
 }
 
-type Events = ChangeStream<ChangeStreamEvent<Document>>;
+type EventStream = ChangeStream<ChangeStreamEvent<Document>>;
 
-async fn watch(server: &Server, options: &str) -> (Client, Events) {
+async fn watch(server: &Server, options: &str) -> (Client, EventStream) {
     let client = Client::with_uri_str(server.uri(options)).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let stream = bounded(books.watch()).await.unwrap();
@@ -92,7 +92,7 @@ async fn watch(server: &Server, options: &str) -> (Client, Events) {
 }
 
 /// The token of the next event.
-async fn next_token(stream: &mut Events) -> Document {
+async fn next_token(stream: &mut EventStream) -> Document {
     let event = bounded(stream.try_next()).await.unwrap().expect("the stream goes on");
     as_document(&event.id)
 }
@@ -101,12 +101,12 @@ fn as_document(token: &impl serde::Serialize) -> Document {
     steadfast::bson::serialize_to_document(token).unwrap()
 }
 
-fn latest(stream: &Events) -> Option<Document> {
+fn latest(stream: &EventStream) -> Option<Document> {
     stream.resume_token().as_ref().map(as_document)
 }
 
 /// What each `aggregate` said of where to begin.
-fn beginnings(server: &Server) -> Vec<Document> {
+fn change_stream_stages(server: &Server) -> Vec<Document> {
     let stage = |body: &Document| {
         let stage = body.get_array("pipeline").unwrap()[0].as_document().unwrap();
         stage.get_document("$changeStream").unwrap().clone()
@@ -119,7 +119,7 @@ fn count(server: &Server, name: &str) -> usize {
 }
 
 /// Waits until the server was told to forget these cursors, and no others before.
-async fn forgotten(server: &Server, ids: &[i64]) {
+async fn wait_for_killed(server: &Server, ids: &[i64]) {
     let log = server.wait_for(|log| log.named("killCursors").len() >= ids.len()).await;
     let mut told = Vec::new();
     for request in log.named("killCursors") {
@@ -130,19 +130,19 @@ async fn forgotten(server: &Server, ids: &[i64]) {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_where_it_was_and_in_its_session_after_the_connection_broke() {
+async fn a_stream_resumes_in_its_session_after_a_network_error() {
     let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
-    let server = primary(aggregates, [broken(), next(8, &["2"], Some("b"))]);
+    let server = primary(aggregates, [network_error(), next(8, &["2"], Some("b"))]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(latest(&stream), Some(token("a")));
     assert_eq!(next_token(&mut stream).await, token("1"));
     assert_eq!(latest(&stream), Some(token("1")));
     assert_eq!(next_token(&mut stream).await, token("2"));
     assert_eq!(latest(&stream), Some(token("b")));
-    assert_eq!(beginnings(&server), [doc! {}, doc! { "resumeAfter": token("a") }]);
+    assert_eq!(change_stream_stages(&server), [doc! {}, doc! { "resumeAfter": token("a") }]);
 
     // The server that has it is told to forget the one that was lost.
-    forgotten(&server, &[7]).await;
+    wait_for_killed(&server, &[7]).await;
     let log = server.log();
     let mut sessions = log.named("aggregate");
     sessions.extend(log.named("getMore"));
@@ -152,21 +152,21 @@ async fn a_stream_goes_on_where_it_was_and_in_its_session_after_the_connection_b
 }
 
 #[tokio::test]
-async fn as_long_as_nothing_came_a_stream_is_taken_up_at_the_time_of_its_beginning() {
+async fn a_stream_without_a_token_resumes_at_its_initial_operation_time() {
     let again = batch("firstBatch", 8, &[], None, LATER);
     let aggregates = [first(7, &[], None), again, first(9, &["1"], None)];
-    let server = primary(aggregates, [broken(), broken()]);
+    let server = primary(aggregates, [network_error(), network_error()]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(latest(&stream), None);
     assert_eq!(next_token(&mut stream).await, token("1"));
     let at = doc! { "startAtOperationTime": STARTED };
-    assert_eq!(beginnings(&server), [doc! {}, at.clone(), at]);
+    assert_eq!(change_stream_stages(&server), [doc! {}, at.clone(), at]);
 }
 
 #[tokio::test]
-async fn a_stream_that_cannot_be_taken_up_again_says_so_once_and_keeps_its_token() {
-    let aggregates = [first(7, &["1", "2"], None), refused(1, &[])];
-    let server = primary(aggregates, [broken()]);
+async fn a_failed_resume_ends_the_stream_and_keeps_its_token() {
+    let aggregates = [first(7, &["1", "2"], None), command_error(1, &[])];
+    let server = primary(aggregates, [network_error()]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
     assert_eq!(next_token(&mut stream).await, token("2"));
@@ -180,20 +180,20 @@ async fn a_stream_that_cannot_be_taken_up_again_says_so_once_and_keeps_its_token
 }
 
 #[tokio::test]
-async fn an_error_of_another_kind_fails_the_stream_and_closes_it() {
-    let server = primary([first(7, &[], Some("a"))], [refused(1, &[])]);
+async fn an_error_that_is_not_resumable_closes_the_stream() {
+    let server = primary([first(7, &[], Some("a"))], [command_error(1, &[])]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(bounded(stream.try_next()).await.unwrap_err().code(), Some(1));
     assert!(bounded(stream.next()).await.is_none() && !stream.is_alive());
-    forgotten(&server, &[7]).await;
+    wait_for_killed(&server, &[7]).await;
     assert_eq!(count(&server, "aggregate"), 1);
 }
 
 #[tokio::test]
-async fn servers_before_4_4_are_judged_by_their_codes_and_later_ones_by_their_labels() {
+async fn errors_are_resumable_by_code_before_4_4_and_by_label_since() {
     // RetryChangeStream
-    let unlabelled = || refused(234, &[]);
-    let labelled = || refused(1, &[RESUMABLE_CHANGE_STREAM_ERROR]);
+    let unlabelled = || command_error(234, &[]);
+    let labelled = || command_error(1, &[RESUMABLE_CHANGE_STREAM_ERROR]);
     for (wire_version, get_more, is_resumed) in [
         (8, unlabelled(), true),
         (8, labelled(), false),
@@ -206,18 +206,18 @@ async fn servers_before_4_4_are_judged_by_their_codes_and_later_ones_by_their_la
         let came = bounded(stream.try_next()).await;
         assert_eq!(came.is_ok(), is_resumed, "{wire_version}: {came:?}");
         assert_eq!(count(&server, "aggregate"), if is_resumed { 2 } else { 1 });
-        forgotten(&server, &[7]).await;
+        wait_for_killed(&server, &[7]).await;
     }
 }
 
 #[tokio::test]
-async fn a_cursor_that_the_server_has_not_got_is_replaced_and_nobody_is_told_to_forget_it() {
+async fn cursor_not_found_is_resumed_without_kill_cursors() {
     let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
-    let server = primary(aggregates, [refused(43, &[])]);
+    let server = primary(aggregates, [command_error(43, &[])]);
     let (_client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
     drop(stream);
-    forgotten(&server, &[8]).await;
+    wait_for_killed(&server, &[8]).await;
 }
 
 /// The second prose test of change streams: servers of today refuse pipelines that would do that.
@@ -233,12 +233,12 @@ async fn prose_2_an_event_without_a_token_fails_the_stream_and_closes_it() {
     assert!(matches!(&*error.kind, ErrorKind::MissingResumeToken), "{error:?}");
     assert!(bounded(stream.next()).await.is_none() && !stream.is_alive());
     assert_eq!(latest(&stream), Some(token("1")));
-    forgotten(&server, &[7]).await;
+    wait_for_killed(&server, &[7]).await;
     assert_eq!(count(&server, "aggregate"), 1);
 }
 
 /// Polls a future once, and drops it.
-async fn glance<F: Future>(future: F) -> Option<F::Output> {
+async fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -249,7 +249,7 @@ async fn glance<F: Future>(future: F) -> Option<F::Output> {
 
 /// Waits for the next event until the server has got so many commands of this name, then drops the
 /// future.
-async fn interrupt(stream: &mut Events, server: &Server, name: &str, count: usize) {
+async fn interrupt(stream: &mut EventStream, server: &Server, name: &str, count: usize) {
     tokio::select! {
         _ = stream.next() => panic!("there is no event yet"),
         _ = server.wait_for(|log| log.named(name).len() >= count) => {}
@@ -257,14 +257,14 @@ async fn interrupt(stream: &mut Events, server: &Server, name: &str, count: usiz
 }
 
 #[tokio::test]
-async fn an_event_that_a_dropped_future_asked_for_is_not_lost() {
+async fn a_dropped_next_loses_no_event() {
     let gate = Gate::closed();
     let held = [vec![Step::WaitFor(gate.clone())], next(7, &["1", "2"], None)].concat();
     let server = primary([first(7, &[], None)], [held]);
     let (_client, mut stream) = watch(&server, "").await;
-    assert!(glance(stream.next()).await.is_none());
+    assert!(poll_once(stream.next()).await.is_none());
     interrupt(&mut stream, &server, "getMore", 1).await;
-    assert!(glance(stream.next_if_any()).await.is_none());
+    assert!(poll_once(stream.next_if_any()).await.is_none());
     gate.open();
     assert_eq!(next_token(&mut stream).await, token("1"));
     assert_eq!(next_token(&mut stream).await, token("2"));
@@ -272,14 +272,14 @@ async fn an_event_that_a_dropped_future_asked_for_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_stream_is_taken_up_once_however_many_futures_wait_for_that() {
+async fn several_dropped_futures_share_one_resume() {
     let gate = Gate::closed();
     let held = [vec![Step::WaitFor(gate.clone())], first(8, &["1"], None)].concat();
-    let server = primary([first(7, &[], Some("a")), held], [broken()]);
+    let server = primary([first(7, &[], Some("a")), held], [network_error()]);
     let (_client, mut stream) = watch(&server, "").await;
     interrupt(&mut stream, &server, "aggregate", 2).await;
-    assert!(glance(stream.next()).await.is_none());
-    assert!(glance(stream.next_if_any()).await.is_none());
+    assert!(poll_once(stream.next()).await.is_none());
+    assert!(poll_once(stream.next_if_any()).await.is_none());
     assert!(stream.is_alive());
     gate.open();
     assert_eq!(next_token(&mut stream).await, token("1"));
@@ -287,22 +287,22 @@ async fn a_stream_is_taken_up_once_however_many_futures_wait_for_that() {
 }
 
 #[tokio::test]
-async fn a_stream_dropped_while_it_is_taken_up_leaves_no_cursor_behind() {
+async fn a_stream_dropped_while_it_resumes_leaks_no_cursor() {
     let gate = Gate::closed();
     let held = [vec![Step::WaitFor(gate.clone())], first(8, &["1"], None)].concat();
     // CursorNotFound: nothing is to be forgotten of the first.
-    let server = primary([first(7, &[], Some("a")), held], [refused(43, &[])]);
+    let server = primary([first(7, &[], Some("a")), held], [command_error(43, &[])]);
     let (_client, mut stream) = watch(&server, "").await;
     interrupt(&mut stream, &server, "aggregate", 2).await;
     drop(stream);
     gate.open();
-    forgotten(&server, &[8]).await;
+    wait_for_killed(&server, &[8]).await;
 }
 
 #[tokio::test]
-async fn without_waiting_a_stream_is_asked_once_and_taken_up_once() {
+async fn next_if_any_sends_one_get_more_and_resumes_once() {
     let aggregates = [first(7, &[], Some("a")), first(8, &[], Some("b"))];
-    let server = primary(aggregates, [broken(), next(8, &[], Some("c"))]);
+    let server = primary(aggregates, [network_error(), next(8, &[], Some("c"))]);
     let (_client, mut stream) = watch(&server, "").await;
     assert!(bounded(stream.next_if_any()).await.unwrap().is_none());
     assert_eq!((count(&server, "aggregate"), count(&server, "getMore")), (2, 1));
@@ -314,7 +314,7 @@ async fn without_waiting_a_stream_is_asked_once_and_taken_up_once() {
 
 /// pitfall 20
 #[tokio::test]
-async fn a_stream_that_the_server_has_ended_gives_its_session_back() {
+async fn an_exhausted_stream_returns_its_session() {
     let server = primary([first(7, &[], None)], [next(0, &["1", "2"], None)]);
     let (client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
@@ -332,20 +332,20 @@ async fn a_stream_that_the_server_has_ended_gives_its_session_back() {
 }
 
 #[tokio::test]
-async fn behind_a_load_balancer_a_stream_is_taken_up_on_a_connection_of_its_own() {
+async fn behind_a_load_balancer_a_resumed_stream_pins_another_connection() {
     let aggregates = [first(7, &[], Some("a")), first(8, &["1"], None)];
-    let get_mores = [broken(), next(8, &["2"], None)];
+    let get_mores = [network_error(), next(8, &["2"], None)];
     let server = server(Role::LoadBalanced, 17, aggregates, get_mores);
     let (client, mut stream) = watch(&server, "loadBalanced=true&maxPoolSize=1").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
     assert_eq!(next_token(&mut stream).await, token("2"));
     let log = server.log();
-    let homes = log.connections_of("aggregate");
-    assert_eq!(log.connections_of("getMore"), homes);
-    assert_ne!(homes[0], homes[1]);
+    let pinned = log.connections_of("aggregate");
+    assert_eq!(log.connections_of("getMore"), pinned);
+    assert_ne!(pinned[0], pinned[1]);
     drop(stream);
     // Its connection is free again, and was so only when the cursor had been forgotten.
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
-    forgotten(&server, &[8]).await;
-    assert_eq!(server.log().connections_of("killCursors"), [homes[1]]);
+    wait_for_killed(&server, &[8]).await;
+    assert_eq!(server.log().connections_of("killCursors"), [pinned[1]]);
 }

@@ -68,7 +68,7 @@ async fn a_lost_reply_is_not_applied_twice() {
 }
 
 #[tokio::test]
-async fn with_a_write_of_many_documents_it_is_not_sent_again() {
+async fn a_client_bulk_write_with_update_many_is_not_retried() {
     let (_deployment, _proxy, client, commands) = losing_a_reply().await;
     let many = UpdateManyModel::new(doc! {}, doc! { "$inc": { "x": 1 } }).namespace(at("books"));
     let models: [WriteModel; 2] = [insert(1), many.into()];
@@ -79,7 +79,7 @@ async fn with_a_write_of_many_documents_it_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn an_error_says_what_became_of_the_writes() {
+async fn client_bulk_write_errors_have_an_outcome() {
     let deployment = embedded::Deployment::replica_set(1).version("8.0").start();
     let (client, _) = client_of(&deployment.uri()).await;
     bounded(client.bulk_write([insert(1)])).await.unwrap();
@@ -108,7 +108,7 @@ async fn an_error_says_what_became_of_the_writes() {
 }
 
 #[tokio::test]
-async fn it_writes_to_several_databases_what_it_is_told() {
+async fn a_client_bulk_write_writes_to_several_databases() {
     let deployment = embedded::Deployment::replica_set(1).version("8.0").start();
     let (client, _) = client_of(&deployment.uri()).await;
     let (here, there) = (at("books"), Namespace::new("other", "books"));

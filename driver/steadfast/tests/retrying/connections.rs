@@ -14,106 +14,106 @@ fn is_checkout_started(event: &CmapEvent) -> bool {
 }
 
 /// Runs a write that waits for the only connection when that breaks, which clears the pool.
-async fn run_waiting(write: &Operation, options: &str) -> (Deployment, Watched, Result<()>) {
+async fn run_waiting(write: &Operation, options: &str) -> (Deployment, ObservedClient, Result<()>) {
     let deployment = Deployment::primary();
     let options = format!("maxPoolSize=1&waitQueueTimeoutMS=15000&{options}");
-    let watched = Watched::new(&deployment, &options).await;
+    let observed = ObservedClient::new(&deployment, &options).await;
     let slow = tokio::spawn({
-        let database = watched.client.database("db");
+        let database = observed.client.database("db");
         async move { bounded(database.run_command(doc! { "slow": 1 })).await }
     });
     deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
-    let waiting = tokio::spawn(bounded((write.run)(watched.books.clone())));
-    watched.pools.wait_for(2, is_checkout_started).await;
+    let waiting = tokio::spawn(bounded((write.run)(observed.books.clone())));
+    observed.pools.wait_for(2, is_checkout_started).await;
     deployment.gate.open();
     assert!(slow.await.unwrap().unwrap_err().is_network_error());
     let result = waiting.await.unwrap();
-    (deployment, watched, result)
+    (deployment, observed, result)
 }
 
 #[tokio::test]
-async fn a_write_that_waits_for_a_connection_of_a_cleared_pool_is_tried_again() {
+async fn a_write_is_retried_when_the_pool_is_cleared_during_checkout() {
     // pitfalls 26 and 28
     with_each(retryable_writes(), |write| async move {
-        let (deployment, watched, result) = run_waiting(&write, "").await;
+        let (deployment, observed, result) = run_waiting(&write, "").await;
         assert!(result.is_ok(), "{}: {result:?}", write.name);
         assert!(deployment.applied().values().all(|&times| times == 1), "{}", write.name);
-        assert_eq!(watched.numbers(write.command), [Some(1)], "{}", write.name);
+        assert_eq!(observed.numbers(write.command), [Some(1)], "{}", write.name);
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_cleared_pool_is_raised_without_a_label_where_nothing_is_retried() {
+async fn a_pool_cleared_error_without_retries_has_no_label() {
     // pitfall 28
     let off = retryable_writes().into_iter().map(|write| (write, "retryWrites=false"));
     let cases: Vec<_> = off.chain(other_writes().into_iter().map(|write| (write, ""))).collect();
     for (write, options) in cases {
-        let (deployment, watched, result) = run_waiting(&write, options).await;
+        let (deployment, observed, result) = run_waiting(&write, options).await;
         let error = result.expect_err(write.name);
         let cleared = matches!(&*error.kind, ErrorKind::ConnectionPoolCleared { .. });
         assert!(cleared, "{}: {error:?}", write.name);
         assert!(error.labels().is_empty(), "{}: {error:?}", write.name);
         assert_eq!(error.outcome(), Outcome::NotSent, "{}: {error:?}", write.name);
-        assert!(watched.started(write.command).is_empty(), "{}", write.name);
+        assert!(observed.started(write.command).is_empty(), "{}", write.name);
         assert!(deployment.applied().is_empty(), "{}", write.name);
     }
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_is_tried_again() {
+async fn a_write_is_retried_after_a_failed_handshake() {
     // pitfalls 18 and 28: there is no session yet when the first attempt fails.
     with_each(retryable_writes(), |write| async move {
         let deployment = Deployment::primary();
         deployment.cut_handshakes(1);
-        let watched = Watched::new(&deployment, "maxPoolSize=1").await;
-        let result = watched.run(&write).await;
+        let observed = ObservedClient::new(&deployment, "maxPoolSize=1").await;
+        let result = observed.run(&write).await;
         assert!(result.is_ok(), "{}: {result:?}", write.name);
         assert!(deployment.applied().values().all(|&times| times == 1), "{}", write.name);
-        assert_eq!(watched.numbers(write.command), [Some(1)], "{}", write.name);
+        assert_eq!(observed.numbers(write.command), [Some(1)], "{}", write.name);
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_handshake_that_always_fails_leaves_nothing_sent() {
+async fn a_write_whose_handshakes_all_fail_is_not_sent() {
     with_each(retryable_writes(), |write| async move {
         let deployment = Deployment::primary();
         deployment.cut_handshakes(usize::MAX);
-        let watched = Watched::new(&deployment, "").await;
-        let error = watched.run(&write).await.unwrap_err();
+        let observed = ObservedClient::new(&deployment, "").await;
+        let error = observed.run(&write).await.unwrap_err();
         assert_eq!(error.outcome(), Outcome::NotSent, "{}: {error:?}", write.name);
         assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "{}: {error:?}", write.name);
         // It may be for overload that a server does not let us in.
         assert_eq!(error.attempts().len(), 6, "{}", write.name);
         assert!(error.attempts().iter().all(|it| it.request_id.is_none()), "{}", write.name);
-        assert!(watched.started(write.command).is_empty(), "{}", write.name);
+        assert!(observed.started(write.command).is_empty(), "{}", write.name);
         assert!(deployment.applied().is_empty(), "{}", write.name);
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_with_retry_writes_off_is_raised_without_a_label() {
+async fn a_handshake_error_with_retry_writes_off_has_no_label() {
     // pitfall 28
     let deployment = Deployment::primary();
     deployment.cut_handshakes(1);
-    let watched = Watched::new(&deployment, "retryWrites=false").await;
-    let error = watched.run(&write("insert_one")).await.unwrap_err();
+    let observed = ObservedClient::new(&deployment, "retryWrites=false").await;
+    let error = observed.run(&write("insert_one")).await.unwrap_err();
     assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 1), "{error:?}");
     assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{error:?}");
 }
 
 #[tokio::test]
-async fn retrying_through_an_only_connection_does_not_wait_for_itself() {
+async fn retries_with_max_pool_size_1_do_not_deadlock() {
     // pitfall 26
     let deployment = Deployment::primary();
     // All that wait for the connection are sent away when it breaks, and come again at once.
-    deployment.suffer(&[Fault::None, Fault::LostReply]);
-    let watched = Watched::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
+    deployment.inject(&[Fault::None, Fault::LostReply]);
+    let observed = ObservedClient::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
     let tasks: Vec<_> = (0..12)
         .map(|n| {
-            let books = watched.books.clone();
+            let books = observed.books.clone();
             tokio::spawn(async move { bounded(books.insert_one(doc! { "_id": n })).await })
         })
         .collect();
@@ -127,25 +127,25 @@ async fn retrying_through_an_only_connection_does_not_wait_for_itself() {
 }
 
 #[tokio::test]
-async fn a_retry_tells_the_latest_cluster_time_even_if_it_heard_none_itself() {
+async fn a_retry_sends_the_latest_cluster_time_of_the_client() {
     // pitfall 35
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    watched.ping().await;
-    deployment.suffer(&[Fault::HeldReply]);
-    let update = tokio::spawn(bounded((write("update_one").run)(watched.books.clone())));
+    let observed = ObservedClient::new(&deployment, "").await;
+    observed.ping().await;
+    deployment.inject(&[Fault::HeldReply]);
+    let update = tokio::spawn(bounded((write("update_one").run)(observed.books.clone())));
     deployment.server().wait_for(|log| !log.named("update").is_empty()).await;
-    watched.ping().await;
+    observed.ping().await;
     deployment.gate.open();
     update.await.unwrap().unwrap();
-    let started = watched.started("update");
+    let started = observed.started("update");
     let times: Vec<_> = started.iter().map(|event| cluster_time(&event.command)).collect();
     assert!(times.len() == 2 && times[0].is_some() && times[1] > times[0], "{times:?}");
     assert!(deployment.applied().values().all(|&times| times == 1));
 }
 
 #[tokio::test]
-async fn an_operation_that_waits_through_several_cleared_pools_is_sent_in_the_end() {
+async fn an_operation_is_retried_after_several_pool_clears() {
     let deployment = Deployment::primary();
     // Each `slow` command has the only connection closed, which clears the pool.
     deployment.gate.open();

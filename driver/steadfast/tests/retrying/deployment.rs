@@ -12,7 +12,7 @@ use steadfast::bson::{Binary, Document, Timestamp, doc, spec::BinarySubtype};
 use super::common::{Clock, Gate, Request, Role, Server, Step, is_handshake_for_operations};
 
 /// How many bytes of a request, or of a reply, come through if only a part of it does.
-const PART: usize = 20;
+const TRUNCATED_BYTES: usize = 20;
 
 /// What befalls a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,44 +22,47 @@ pub(crate) enum Fault {
     /// The connection is closed when the request is there, which is not carried out.
     LostRequest,
     /// The connection is reset when a part of the request is there.
-    PartOfRequest,
+    TruncatedRequest,
     /// It is carried out, and the connection is closed instead of a reply.
     LostReply,
     /// It is carried out, and the connection is closed after a part of the reply.
-    PartOfReply,
+    TruncatedReply,
     /// It is carried out, and when the gate is open the connection is closed.
     HeldReply,
     /// It is carried out, and nothing comes.
-    Silence,
+    NoReply,
     /// It is carried out, and the reply is to another request.
-    WrongReply,
+    ReplyToAnother,
     /// It is refused as a whole, and not carried out.
-    Refused(i32, &'static [&'static str]),
+    CommandError(i32, &'static [&'static str]),
     /// It is carried out, and the reply says that it is not durable.
-    NotDurable(i32, &'static [&'static str]),
+    WriteConcernError(i32, &'static [&'static str]),
     /// The first so many statements are carried out; the next is refused.
-    Failed(usize, i32, &'static [&'static str]),
+    WriteError(usize, i32, &'static [&'static str]),
 }
 
 impl Fault {
     /// Whether the driver gets a reply that it can read.
     pub(crate) fn is_answered(self) -> bool {
         match self {
-            Self::None | Self::Refused(..) | Self::NotDurable(..) | Self::Failed(..) => true,
+            Self::None
+            | Self::CommandError(..)
+            | Self::WriteConcernError(..)
+            | Self::WriteError(..) => true,
             Self::LostRequest
-            | Self::PartOfRequest
+            | Self::TruncatedRequest
             | Self::LostReply
-            | Self::PartOfReply
+            | Self::TruncatedReply
             | Self::HeldReply
-            | Self::Silence
-            | Self::WrongReply => false,
+            | Self::NoReply
+            | Self::ReplyToAnother => false,
         }
     }
 }
 
 /// What the servers of a deployment share.
 #[derive(Default)]
-struct State {
+struct SharedState {
     /// What hello says in place of what its role demands; a null takes the field away.
     hello: Document,
     /// What befalls the next commands, one after the other.
@@ -67,10 +70,10 @@ struct State {
     /// What hello says after the next fault.
     hello_after: Option<Document>,
     /// How many handshakes are to go well before some are cut, and how many are cut then.
-    good_handshakes: usize,
+    handshakes_before_cut: usize,
     cut_handshakes: usize,
     /// How many commands faults were chosen for so far.
-    tried: usize,
+    attempts: usize,
     /// The replies to the writes that bore a transaction id.
     record: BTreeMap<(String, i64), Document>,
     /// How often each statement was applied.
@@ -83,7 +86,7 @@ struct State {
 /// Servers that share one record.
 pub(crate) struct Deployment {
     pub(crate) servers: Vec<Server>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SharedState>>,
     /// What ends the command `slow`, and a reply that is held, by closing the connection.
     pub(crate) gate: Gate,
 }
@@ -104,8 +107,8 @@ impl Deployment {
         Self { servers, state, gate }
     }
 
-    fn start_server(role: Role, state: &Arc<Mutex<State>>, gate: &Gate) -> Server {
-        let (gate, state, of_beginnings) = (gate.clone(), Arc::clone(state), Arc::clone(state));
+    fn start_server(role: Role, state: &Arc<Mutex<SharedState>>, gate: &Gate) -> Server {
+        let (gate, state, state_of_cuts) = (gate.clone(), Arc::clone(state), Arc::clone(state));
         let handler = move |request: &Request| {
             let mut state = state.lock().unwrap();
             let held = || vec![Step::WaitFor(gate.clone()), Step::HangUp];
@@ -113,29 +116,29 @@ impl Deployment {
                 return Some(held());
             }
             let steps = match request.is_hello() {
-                true => state.greet(request),
-                false => state.serve(request),
+                true => state.reply_to_hello(request),
+                false => state.reply_to_command(request),
             };
             if std::mem::take(&mut state.held) { Some(held()) } else { Some(steps) }
         };
-        let cut = move |_, name: &str| of_beginnings.lock().unwrap().cut(name);
+        let cut = move |_, name: &str| state_of_cuts.lock().unwrap().cut(name);
         Server::builder().role(role).handler(handler).cut_requests(cut).start()
     }
 
     /// What is to befall the next commands.
-    pub(crate) fn suffer(&self, faults: &[Fault]) {
+    pub(crate) fn inject(&self, faults: &[Fault]) {
         let mut state = self.state.lock().unwrap();
         state.faults.extend(faults);
-        state.tried = 0;
+        state.attempts = 0;
     }
 
     /// What hello says in place of what it usually does; a null takes a field away.
-    pub(crate) fn say(&self, fields: Document) {
+    pub(crate) fn set_hello_fields(&self, fields: Document) {
         self.state.lock().unwrap().hello.extend(fields);
     }
 
     /// The same from the next fault on.
-    pub(crate) fn say_after_fault(&self, fields: Document) {
+    pub(crate) fn set_hello_fields_after_fault(&self, fields: Document) {
         self.state.lock().unwrap().hello_after = Some(fields);
     }
 
@@ -148,7 +151,7 @@ impl Deployment {
     /// That costs the monitor its connection, too, whose new one comes first.
     pub(crate) fn cut_handshakes_after_network_error(&self) {
         let mut state = self.state.lock().unwrap();
-        (state.good_handshakes, state.cut_handshakes) = (1, usize::MAX);
+        (state.handshakes_before_cut, state.cut_handshakes) = (1, usize::MAX);
     }
 
     /// How often each statement was applied.
@@ -172,7 +175,13 @@ impl Deployment {
     }
 
     /// Lets time pass when so many commands of this name have come, of which the last is not answered.
-    pub(crate) async fn silent(&self, clock: &Clock, name: &str, count: usize, time: Duration) {
+    pub(crate) async fn expire_without_reply(
+        &self,
+        clock: &Clock,
+        name: &str,
+        count: usize,
+        time: Duration,
+    ) {
         self.server().wait_for(|log| log.named(name).len() >= count).await;
         clock.pass(time).await;
     }
@@ -184,10 +193,10 @@ impl Deployment {
     }
 }
 
-impl State {
-    fn greet(&mut self, request: &Request) -> Vec<Step> {
-        if is_handshake_for_operations(request) && self.good_handshakes > 0 {
-            self.good_handshakes -= 1;
+impl SharedState {
+    fn reply_to_hello(&mut self, request: &Request) -> Vec<Step> {
+        if is_handshake_for_operations(request) && self.handshakes_before_cut > 0 {
+            self.handshakes_before_cut -= 1;
         } else if is_handshake_for_operations(request) && self.cut_handshakes > 0 {
             self.cut_handshakes -= 1;
             return vec![Step::HangUp];
@@ -197,24 +206,25 @@ impl State {
 
     /// After how many bytes a request of this name is cut short, if that is what is to befall it.
     fn cut(&mut self, name: &str) -> Option<usize> {
-        let is_due = self.faults.front() == Some(&Fault::PartOfRequest);
-        let is_spared = is_chatter(name) || ["hello", "isMaster", "slow"].contains(&name);
-        (is_due && !is_spared).then(|| {
+        let is_due = self.faults.front() == Some(&Fault::TruncatedRequest);
+        let is_exempt =
+            is_background_command(name) || ["hello", "isMaster", "slow"].contains(&name);
+        (is_due && !is_exempt).then(|| {
             self.next_fault();
-            PART
+            TRUNCATED_BYTES
         })
     }
 
-    fn serve(&mut self, request: &Request) -> Vec<Step> {
-        if is_chatter(&request.name) {
-            return vec![Step::Reply(self.stamped(doc! { "ok": 1 }))];
+    fn reply_to_command(&mut self, request: &Request) -> Vec<Step> {
+        if is_background_command(&request.name) {
+            return vec![Step::Reply(self.with_cluster_time(doc! { "ok": 1 }))];
         }
         let fault = self.next_fault();
-        self.befall(fault, request)
+        self.apply(fault, request)
     }
 
     fn next_fault(&mut self) -> Fault {
-        self.tried += 1;
+        self.attempts += 1;
         let fault = self.faults.pop_front().unwrap_or(Fault::None);
         if let (true, Some(fields)) = (fault != Fault::None, self.hello_after.take()) {
             self.hello.extend(fields);
@@ -222,38 +232,38 @@ impl State {
         fault
     }
 
-    fn befall(&mut self, fault: Fault, request: &Request) -> Vec<Step> {
-        let message = format!("at attempt {}", self.tried);
+    fn apply(&mut self, fault: Fault, request: &Request) -> Vec<Step> {
+        let message = format!("at attempt {}", self.attempts);
         let reply = match fault {
-            Fault::LostRequest | Fault::PartOfRequest => return vec![Step::HangUp],
-            Fault::Refused(code, labels) => {
+            Fault::LostRequest | Fault::TruncatedRequest => return vec![Step::HangUp],
+            Fault::CommandError(code, labels) => {
                 doc! { "ok": 0, "code": code, "errmsg": message, "errorLabels": labels.to_vec() }
             }
-            Fault::Failed(count, code, labels) => {
-                let mut reply = self.carry_out(request, count);
+            Fault::WriteError(count, code, labels) => {
+                let mut reply = self.execute(request, count);
                 let index = i32::try_from(count).unwrap();
                 let error = doc! { "index": index, "code": code, "errmsg": message };
                 reply.extend(doc! { "writeErrors": [error], "errorLabels": labels.to_vec() });
                 reply
             }
-            Fault::NotDurable(code, labels) => {
-                let mut reply = self.carry_out(request, usize::MAX);
+            Fault::WriteConcernError(code, labels) => {
+                let mut reply = self.execute(request, usize::MAX);
                 let error = doc! { "code": code, "codeName": "Late", "errmsg": message };
                 reply.extend(doc! { "writeConcernError": error, "errorLabels": labels.to_vec() });
                 reply
             }
-            _ => self.carry_out(request, usize::MAX),
+            _ => self.execute(request, usize::MAX),
         };
-        let reply = self.stamped(reply);
+        let reply = self.with_cluster_time(reply);
         match fault {
             Fault::LostReply => vec![Step::HangUp],
-            Fault::PartOfReply => vec![Step::PartOfReply(reply, PART), Step::HangUp],
+            Fault::TruncatedReply => vec![Step::PartOfReply(reply, TRUNCATED_BYTES), Step::HangUp],
             Fault::HeldReply => {
                 self.held = true;
                 Vec::new()
             }
-            Fault::Silence => Vec::new(),
-            Fault::WrongReply => vec![Step::ReplyToAnother(reply)],
+            Fault::NoReply => Vec::new(),
+            Fault::ReplyToAnother => vec![Step::ReplyToAnother(reply)],
             _ if !request.expects_reply => Vec::new(),
             _ => vec![Step::Reply(reply)],
         }
@@ -261,7 +271,7 @@ impl State {
 
     /// Does what a command says, if it is not in the record; only the first statements of it if
     /// not all are to be done.
-    fn carry_out(&mut self, request: &Request, at_most: usize) -> Document {
+    fn execute(&mut self, request: &Request, at_most: usize) -> Document {
         let key = transaction_id(request);
         if let Some(reply) = key.as_ref().and_then(|key| self.record.get(key)) {
             return reply.clone();
@@ -270,7 +280,7 @@ impl State {
         for statement in &statements {
             *self.applied.entry(statement.clone()).or_default() += 1;
         }
-        let mut reply = answer(request, i32::try_from(statements.len()).unwrap());
+        let mut reply = default_reply(request, i32::try_from(statements.len()).unwrap());
         if request.is_in_transaction() {
             reply.insert("recoveryToken", doc! { "after": i64::from(self.seconds) });
         }
@@ -281,7 +291,7 @@ impl State {
     }
 
     /// A reply with the time, which goes on with each.
-    fn stamped(&mut self, mut reply: Document) -> Document {
+    fn with_cluster_time(&mut self, mut reply: Document) -> Document {
         self.seconds += 1;
         let time = Timestamp { time: self.seconds, increment: 1 };
         let hash = Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 20] };
@@ -293,7 +303,7 @@ impl State {
 }
 
 /// What drivers send by themselves.
-fn is_chatter(name: &str) -> bool {
+fn is_background_command(name: &str) -> bool {
     ["ping", "endSessions", "killCursors"].contains(&name)
 }
 
@@ -318,7 +328,7 @@ fn statements(request: &Request) -> Vec<String> {
     request.body.get_array(field).unwrap().iter().map(ToString::to_string).collect()
 }
 
-fn answer(request: &Request, n: i32) -> Document {
+fn default_reply(request: &Request, n: i32) -> Document {
     let batch = doc! { "id": 0_i64, "ns": "db.books", "firstBatch": [] };
     match request.name.as_str() {
         "insert" | "delete" | "count" => doc! { "ok": 1, "n": n },

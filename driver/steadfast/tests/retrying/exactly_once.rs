@@ -5,39 +5,49 @@ use super::*;
 
 /// How it ends.
 #[derive(Clone, Copy)]
-enum Ends {
+enum Expected {
     /// With success, and so applied once.
-    Well,
+    Success,
     /// With the error of this attempt, counted from 0.
-    Badly { raised: usize, applied: bool, outcome: Outcome, outcome_of_many: Outcome },
+    Failure { raised: usize, applied: bool, outcome: Outcome, outcome_of_many: Outcome },
 }
 
-fn badly(raised: usize, applied: bool, outcome: Outcome) -> Ends {
-    Ends::Badly { raised, applied, outcome, outcome_of_many: outcome }
+fn failure(raised: usize, applied: bool, outcome: Outcome) -> Expected {
+    Expected::Failure { raised, applied, outcome, outcome_of_many: outcome }
 }
 
 /// Has every retryable write suffer the same.
-async fn every_write(faults: &'static [Fault], ends: Ends) {
-    with_each(retryable_writes(), move |write| async move { suffers(&write, faults, ends).await })
-        .await;
+async fn check_every_write(faults: &'static [Fault], expected: Expected) {
+    with_each(retryable_writes(), move |write| async move {
+        check_with_faults(&write, faults, expected).await;
+    })
+    .await;
 }
 
-async fn suffers(write: &Operation, faults: &[Fault], ends: Ends) {
+async fn check_with_faults(write: &Operation, faults: &[Fault], expected: Expected) {
     let at = format!("{} that suffers {faults:?}", write.name);
-    let (deployment, watched, result) = run_with(write, "", faults).await;
-    check_end(&at, write, faults, ends, &result);
-    check_applied(&at, write, &deployment, ends);
-    check_attempts(&at, write, &watched, faults, ends);
-    check_transaction_ids(&at, &deployment, &watched);
+    let (deployment, observed, result) = run_with(write, "", faults).await;
+    check_end(&at, write, faults, expected, &result);
+    check_applied(&at, write, &deployment, expected);
+    check_attempts(&at, write, &observed, faults, expected);
+    check_transaction_ids(&at, &deployment, &observed);
 }
 
-fn check_end(at: &str, write: &Operation, faults: &[Fault], ends: Ends, result: &Result<()>) {
-    let (raised, outcome) = match (ends, result) {
-        (Ends::Well, Ok(())) => return,
-        (Ends::Well, Err(error)) => panic!("{at}: it should end well, but: {error:?}"),
-        (Ends::Badly { .. }, Ok(())) => panic!("{at}: it should fail (pitfalls 1 and 2)"),
-        (Ends::Badly { raised, outcome, .. }, Err(_)) if write.statements == 1 => (raised, outcome),
-        (Ends::Badly { raised, outcome_of_many, .. }, Err(_)) => (raised, outcome_of_many),
+fn check_end(
+    at: &str,
+    write: &Operation,
+    faults: &[Fault],
+    expected: Expected,
+    result: &Result<()>,
+) {
+    let (raised, outcome) = match (expected, result) {
+        (Expected::Success, Ok(())) => return,
+        (Expected::Success, Err(error)) => panic!("{at}: it should end well, but: {error:?}"),
+        (Expected::Failure { .. }, Ok(())) => panic!("{at}: it should fail (pitfalls 1 and 2)"),
+        (Expected::Failure { raised, outcome, .. }, Err(_)) if write.statements == 1 => {
+            (raised, outcome)
+        }
+        (Expected::Failure { raised, outcome_of_many, .. }, Err(_)) => (raised, outcome_of_many),
     };
     let error = result.as_ref().unwrap_err();
     assert_eq!(error.outcome(), outcome, "{at}: {error:?}");
@@ -52,30 +62,38 @@ fn check_end(at: &str, write: &Operation, faults: &[Fault], ends: Ends, result: 
 }
 
 /// Every statement was applied exactly once, or none was.
-fn check_applied(at: &str, write: &Operation, deployment: &Deployment, ends: Ends) {
+fn check_applied(at: &str, write: &Operation, deployment: &Deployment, expected: Expected) {
     let applied = deployment.applied();
     let once = applied.values().all(|&times| times == 1);
     assert!(once, "{at}: applied more than once: {applied:?}");
     // A write concern error does not keep the later commands of a bulk write from being sent.
-    let goes_on = match ends {
-        Ends::Well => true,
-        Ends::Badly { outcome, .. } => outcome == Outcome::AppliedNotDurable,
+    let goes_on = match expected {
+        Expected::Success => true,
+        Expected::Failure { outcome, .. } => outcome == Outcome::AppliedNotDurable,
     };
-    match ends {
+    match expected {
         _ if goes_on && write.name == "bulk_write" => assert_eq!(applied.len(), 4, "{at}"),
-        Ends::Well | Ends::Badly { applied: true, .. } => {
+        Expected::Success | Expected::Failure { applied: true, .. } => {
             assert_eq!(applied.len(), write.statements, "{at}: {applied:?}");
         }
-        Ends::Badly { applied: false, .. } => assert!(applied.is_empty(), "{at}: {applied:?}"),
+        Expected::Failure { applied: false, .. } => {
+            assert!(applied.is_empty(), "{at}: {applied:?}");
+        }
     }
     assert_eq!(deployment.faults_left(), 0, "{at}: it was not sent again");
 }
 
 /// The attempts are one operation, one write, and as many requests as there were faults, and one
 /// more if it ended well.
-fn check_attempts(at: &str, write: &Operation, watched: &Watched, faults: &[Fault], ends: Ends) {
-    let started = watched.started(write.command);
-    let expected = faults.len() + usize::from(matches!(ends, Ends::Well));
+fn check_attempts(
+    at: &str,
+    write: &Operation,
+    observed: &ObservedClient,
+    faults: &[Fault],
+    expected: Expected,
+) {
+    let started = observed.started(write.command);
+    let expected = faults.len() + usize::from(matches!(expected, Expected::Success));
     assert_eq!(started.len(), expected, "{at}: {started:?}");
     for (fault, pair) in faults.iter().zip(started.windows(2)) {
         let [before, after] = pair else { unreachable!("windows of two") };
@@ -96,8 +114,8 @@ fn check_attempts(at: &str, write: &Operation, watched: &Watched, faults: &[Faul
 
 /// Every command that was started has a session and a positive 64-bit transaction number at its top level, and so
 /// has each request that reached the server.
-fn check_transaction_ids(at: &str, deployment: &Deployment, watched: &Watched) {
-    let events = watched.all_started();
+fn check_transaction_ids(at: &str, deployment: &Deployment, observed: &ObservedClient) {
+    let events = observed.all_started();
     let received = deployment.server().log();
     let mut compared = 0;
     for event in &events {
@@ -122,112 +140,123 @@ fn check_transaction_ids(at: &str, deployment: &Deployment, watched: &Watched) {
 
 #[tokio::test]
 async fn without_a_fault() {
-    every_write(&[], Ends::Well).await;
+    check_every_write(&[], Expected::Success).await;
 }
 
 #[tokio::test]
 async fn a_lost_reply_is_not_applied_twice() {
     // pitfall 8
-    every_write(&[Fault::LostReply], Ends::Well).await;
+    check_every_write(&[Fault::LostReply], Expected::Success).await;
 }
 
 #[tokio::test]
 async fn a_lost_request_is_applied_after_all() {
-    every_write(&[Fault::LostRequest], Ends::Well).await;
+    check_every_write(&[Fault::LostRequest], Expected::Success).await;
 }
 
 #[tokio::test]
 async fn a_request_that_is_cut_short() {
-    every_write(&[Fault::PartOfRequest], Ends::Well).await;
+    check_every_write(&[Fault::TruncatedRequest], Expected::Success).await;
 }
 
 #[tokio::test]
 async fn a_reply_that_is_cut_short() {
-    every_write(&[Fault::PartOfReply], Ends::Well).await;
+    check_every_write(&[Fault::TruncatedReply], Expected::Success).await;
 }
 
 #[tokio::test]
 async fn not_writable_primary() {
-    every_write(&[Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE)], Ends::Well).await;
+    check_every_write(&[Fault::CommandError(NOT_WRITABLE_PRIMARY, RETRYABLE)], Expected::Success)
+        .await;
 }
 
 #[tokio::test]
 async fn interrupted_at_shutdown() {
-    every_write(&[Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE)], Ends::Well).await;
+    check_every_write(
+        &[Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE)],
+        Expected::Success,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_write_concern_error_alone() {
     // pitfall 15
-    every_write(&[Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE)], Ends::Well).await;
+    check_every_write(
+        &[Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, RETRYABLE)],
+        Expected::Success,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn two_lost_replies() {
-    let ends = badly(1, true, Outcome::MaybeApplied);
-    every_write(&[Fault::LostReply, Fault::LostReply], ends).await;
+    let expected = failure(1, true, Outcome::MaybeApplied);
+    check_every_write(&[Fault::LostReply, Fault::LostReply], expected).await;
 }
 
 #[tokio::test]
 async fn two_lost_requests() {
-    let ends = badly(1, false, Outcome::MaybeApplied);
-    every_write(&[Fault::LostRequest, Fault::LostRequest], ends).await;
+    let expected = failure(1, false, Outcome::MaybeApplied);
+    check_every_write(&[Fault::LostRequest, Fault::LostRequest], expected).await;
 }
 
 #[tokio::test]
 async fn a_part_of_a_request_then_a_part_of_a_reply() {
-    let ends = badly(1, true, Outcome::MaybeApplied);
-    every_write(&[Fault::PartOfRequest, Fault::PartOfReply], ends).await;
+    let expected = failure(1, true, Outcome::MaybeApplied);
+    check_every_write(&[Fault::TruncatedRequest, Fault::TruncatedReply], expected).await;
 }
 
 #[tokio::test]
 async fn no_writable_primary_twice() {
-    let ends = Ends::Badly {
+    let expected = Expected::Failure {
         raised: 1,
         applied: false,
         outcome: Outcome::NotApplied,
         outcome_of_many: Outcome::MaybeApplied,
     };
-    every_write(&[Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE); 2], ends).await;
+    check_every_write(&[Fault::CommandError(NOT_WRITABLE_PRIMARY, RETRYABLE); 2], expected).await;
 }
 
 #[tokio::test]
 async fn interrupted_at_shutdown_twice() {
-    let ends = badly(1, false, Outcome::MaybeApplied);
-    every_write(&[Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE); 2], ends).await;
+    let expected = failure(1, false, Outcome::MaybeApplied);
+    check_every_write(&[Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE); 2], expected)
+        .await;
 }
 
 #[tokio::test]
 async fn a_write_concern_error_twice() {
     // pitfall 11
-    let ends = badly(1, true, Outcome::AppliedNotDurable);
-    every_write(&[Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE); 2], ends).await;
+    let expected = failure(1, true, Outcome::AppliedNotDurable);
+    check_every_write(&[Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, RETRYABLE); 2], expected)
+        .await;
 }
 
 #[tokio::test]
 async fn no_writes_performed_first() {
     // pitfall 2
-    let ends = badly(1, true, Outcome::AppliedNotDurable);
-    let first = Fault::Refused(NOT_WRITABLE_PRIMARY, WROTE_NOTHING);
-    let second = Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE);
+    let expected = failure(1, true, Outcome::AppliedNotDurable);
+    let first = Fault::CommandError(NOT_WRITABLE_PRIMARY, NO_WRITES_PERFORMED);
+    let second = Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, RETRYABLE);
     with_each(retryable_writes(), |write| async move {
-        suffers(&write, &[first, second], ends).await;
-        let maybe = badly(1, true, Outcome::MaybeApplied);
-        suffers(&write, &[first, Fault::LostReply], maybe).await;
-        suffers(&write, &[first], Ends::Well).await;
+        check_with_faults(&write, &[first, second], expected).await;
+        let maybe = failure(1, true, Outcome::MaybeApplied);
+        check_with_faults(&write, &[first, Fault::LostReply], maybe).await;
+        check_with_faults(&write, &[first], Expected::Success).await;
     })
     .await;
 }
 
 #[tokio::test]
 async fn no_writes_performed_last() {
-    let last = Fault::Refused(NOT_WRITABLE_PRIMARY, WROTE_NOTHING);
+    let last = Fault::CommandError(NOT_WRITABLE_PRIMARY, NO_WRITES_PERFORMED);
     with_each(retryable_writes(), |write| async move {
-        let not_durable = Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE);
-        let ends = badly(0, true, Outcome::AppliedNotDurable);
-        suffers(&write, &[not_durable, last], ends).await;
-        let maybe = badly(0, true, Outcome::MaybeApplied);
-        suffers(&write, &[Fault::LostReply, last], maybe).await;
+        let not_durable = Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, RETRYABLE);
+        let expected = failure(0, true, Outcome::AppliedNotDurable);
+        check_with_faults(&write, &[not_durable, last], expected).await;
+        let maybe = failure(0, true, Outcome::MaybeApplied);
+        check_with_faults(&write, &[Fault::LostReply, last], maybe).await;
     })
     .await;
 }
@@ -235,6 +264,10 @@ async fn no_writes_performed_last() {
 #[tokio::test]
 async fn no_writes_performed_always() {
     // pitfall 1
-    let ends = badly(0, false, Outcome::NotApplied);
-    every_write(&[Fault::Refused(NOT_WRITABLE_PRIMARY, WROTE_NOTHING); 2], ends).await;
+    let expected = failure(0, false, Outcome::NotApplied);
+    check_every_write(
+        &[Fault::CommandError(NOT_WRITABLE_PRIMARY, NO_WRITES_PERFORMED); 2],
+        expected,
+    )
+    .await;
 }

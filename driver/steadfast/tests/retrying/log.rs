@@ -14,17 +14,17 @@ use tracing::{
 
 use super::*;
 
-type Fields = BTreeMap<&'static str, String>;
+type LogLine = BTreeMap<&'static str, String>;
 
 /// Remembers what is logged about retrying.
 #[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<Fields>>>);
+pub(crate) struct RetryLog(Arc<Mutex<Vec<LogLine>>>);
 
-impl Log {
+impl RetryLog {
     /// The log of all tests. It is there before anything is logged, and for all threads: a place in
     /// the code that logs when nobody listens may stay silent for good.
     pub(crate) fn of_all() -> &'static Self {
-        static LOG: OnceLock<Log> = OnceLock::new();
+        static LOG: OnceLock<RetryLog> = OnceLock::new();
         LOG.get_or_init(|| {
             let log = Self::default();
             tracing::subscriber::set_global_default(log.clone()).expect("it is the only one");
@@ -33,20 +33,20 @@ impl Log {
     }
 
     /// The lines about the operation that began with this command.
-    fn about(&self, started: &CommandStartedEvent) -> Vec<Fields> {
+    fn about(&self, started: &CommandStartedEvent) -> Vec<LogLine> {
         let id = started.operation_id.to_string();
         let lines = self.0.lock().unwrap();
         lines.iter().filter(|line| line["operationId"] == id).cloned().collect()
     }
 }
 
-impl Subscriber for Log {
+impl Subscriber for RetryLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == "steadfast::retry"
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = LineVisitor::default();
         event.record(&mut line);
         self.0.lock().unwrap().push(line.0);
     }
@@ -65,9 +65,9 @@ impl Subscriber for Log {
 }
 
 #[derive(Default)]
-struct Line(Fields);
+struct LineVisitor(LogLine);
 
-impl Visit for Line {
+impl Visit for LineVisitor {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.0.insert(field.name(), value.to_owned());
     }
@@ -79,28 +79,28 @@ impl Visit for Line {
 
 #[tokio::test]
 async fn a_retry_is_logged_with_its_number_and_its_reason() {
-    let faults = [Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE), Fault::LostReply];
-    let (_deployment, watched, result) = run_with(&write("insert_one"), "", &faults).await;
+    let faults = [Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE), Fault::LostReply];
+    let (_deployment, observed, result) = run_with(&write("insert_one"), "", &faults).await;
     result.expect_err("it fails twice");
-    let lines = Log::of_all().about(&watched.started("insert")[0]);
+    let lines = RetryLog::of_all().about(&observed.started("insert")[0]);
     assert_eq!(lines.len(), 1, "the second failure is raised: {lines:?}");
     assert_eq!((&*lines[0]["attempt"], &*lines[0]["operation"]), ("2", "insert"));
     assert!(lines[0]["reason"].contains("11600"), "{lines:?}");
 }
 
 #[tokio::test]
-async fn a_retry_for_a_write_concern_error_is_logged_with_that() {
-    let faults = [Fault::NotDurable(SHUTDOWN_IN_PROGRESS, RETRYABLE)];
-    let (_deployment, watched, result) = run_with(&write("insert_one"), "", &faults).await;
+async fn a_retry_for_a_write_concern_error_is_logged_with_its_message() {
+    let faults = [Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, RETRYABLE)];
+    let (_deployment, observed, result) = run_with(&write("insert_one"), "", &faults).await;
     result.unwrap();
-    let lines = Log::of_all().about(&watched.started("insert")[0]);
+    let lines = RetryLog::of_all().about(&observed.started("insert")[0]);
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0]["reason"].contains("at attempt 1"), "{lines:?}");
 }
 
 #[tokio::test]
-async fn what_goes_well_at_once_is_not_logged_as_a_retry() {
-    let (_deployment, watched, result) = run_with(&write("insert_one"), "", &[]).await;
+async fn a_successful_first_attempt_is_not_logged() {
+    let (_deployment, observed, result) = run_with(&write("insert_one"), "", &[]).await;
     result.unwrap();
-    assert!(Log::of_all().about(&watched.started("insert")[0]).is_empty());
+    assert!(RetryLog::of_all().about(&observed.started("insert")[0]).is_empty());
 }

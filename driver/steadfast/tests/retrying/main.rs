@@ -17,14 +17,14 @@ mod deployment;
 mod every_action;
 mod exactly_once;
 mod log;
-mod never_again;
+mod mongos;
+mod not_retried;
 mod older_servers;
 mod operations;
 mod outcomes;
 mod overload;
-mod raised;
+mod raised_errors;
 mod reads;
-mod routers;
 mod sessions;
 mod several_commands;
 mod time_limits;
@@ -35,7 +35,7 @@ use std::collections::BTreeSet;
 
 use common::{Clock, Recorder, Role, bounded};
 use deployment::{Deployment, Fault};
-use operations::{Books, Operation, other_writes, reads, retryable_writes, write};
+use operations::{BookCollection, Operation, other_writes, reads, retryable_writes, write};
 use steadfast::{
     Client,
     bson::{Bson, Document, Timestamp, doc},
@@ -48,7 +48,7 @@ use steadfast::{
 };
 
 const RETRYABLE: &[&str] = &["RetryableWriteError"];
-const WROTE_NOTHING: &[&str] = &["RetryableWriteError", "NoWritesPerformed"];
+const NO_WRITES_PERFORMED: &[&str] = &["RetryableWriteError", "NoWritesPerformed"];
 const UNLABELLED: &[&str] = &[];
 
 const NOT_WRITABLE_PRIMARY: i32 = 10107;
@@ -58,16 +58,16 @@ const SHUTDOWN_IN_PROGRESS: i32 = 91;
 const HOST_UNREACHABLE: i32 = 6;
 
 /// A client whose events are written down.
-struct Watched {
+struct ObservedClient {
     client: Client,
-    books: Books,
+    books: BookCollection,
     commands: Recorder<CommandEvent>,
     pools: Recorder<CmapEvent>,
 }
 
-impl Watched {
+impl ObservedClient {
     async fn new(deployment: &Deployment, options: &str) -> Self {
-        log::Log::of_all();
+        log::RetryLog::of_all();
         let (commands, pools) = (Recorder::new(), Recorder::new());
         let mut parsed = ClientOptions::parse(deployment.uri(options)).await.unwrap();
         parsed.command_event_handler = Some(commands.handler());
@@ -137,17 +137,17 @@ impl Watched {
 }
 
 /// Two routers, both near enough to be chosen, and known.
-async fn two_routers(options: &str) -> (Deployment, Watched) {
+async fn two_mongos(options: &str) -> (Deployment, ObservedClient) {
     let deployment = Deployment::start_all(Role::Mongos, 2);
     let options = format!("localThresholdMS=60000&{options}");
-    let watched = Watched::new(&deployment, &options).await;
+    let observed = ObservedClient::new(&deployment, &options).await;
     bounded(async {
-        while watched.addresses("ping").len() < 2 {
-            watched.ping().await;
+        while observed.addresses("ping").len() < 2 {
+            observed.ping().await;
         }
     })
     .await;
-    (deployment, watched)
+    (deployment, observed)
 }
 
 fn cluster_time(command: &Document) -> Option<Timestamp> {
@@ -159,12 +159,12 @@ async fn run_with(
     operation: &Operation,
     options: &str,
     faults: &[Fault],
-) -> (Deployment, Watched, Result<()>) {
+) -> (Deployment, ObservedClient, Result<()>) {
     let deployment = Deployment::primary();
-    deployment.suffer(faults);
-    let watched = Watched::new(&deployment, options).await;
-    let result = watched.run(operation).await;
-    (deployment, watched, result)
+    deployment.inject(faults);
+    let observed = ObservedClient::new(&deployment, options).await;
+    let result = observed.run(operation).await;
+    (deployment, observed, result)
 }
 
 /// Does something with every operation, all at the same time.

@@ -12,8 +12,9 @@ use steadfast::{
     },
 };
 
-pub(crate) type Books = Collection<Document>;
-pub(crate) type Run = fn(Books) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+pub(crate) type BookCollection = Collection<Document>;
+pub(crate) type RunOperation =
+    fn(BookCollection) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// An operation.
 pub(crate) struct Operation {
@@ -22,7 +23,7 @@ pub(crate) struct Operation {
     pub(crate) command: &'static str,
     /// How many statements that command has.
     pub(crate) statements: usize,
-    pub(crate) run: Run,
+    pub(crate) run: RunOperation,
 }
 
 macro_rules! operation {

@@ -23,47 +23,52 @@ const fn row(
 }
 
 const LOST: Fault = Fault::LostRequest;
-const TIMED_OUT: Fault = Fault::Silence;
+const TIMED_OUT: Fault = Fault::NoReply;
 
 const fn refused(code: i32) -> Fault {
-    Fault::Refused(code, UNLABELLED)
+    Fault::CommandError(code, UNLABELLED)
 }
 
 use Outcome::{AppliedNotDurable, MaybeApplied, NotApplied};
 
 const ROWS: &[Row] = &[
-    row(3, "insert_one", &[Fault::WrongReply], MaybeApplied),
+    row(3, "insert_one", &[Fault::ReplyToAnother], MaybeApplied),
     row(3, "update_many", &[LOST], MaybeApplied),
     row(3, "run_command", &[LOST], MaybeApplied),
-    row(4, "insert_many", &[Fault::Failed(1, 11000, UNLABELLED)], MaybeApplied),
-    row(4, "bulk_write", &[Fault::Failed(1, 11000, UNLABELLED)], MaybeApplied),
-    row(5, "insert_one", &[Fault::Refused(11600, &["NoWritesPerformed"])], NotApplied),
-    row(5, "insert_many", &[Fault::Refused(11600, &["NoWritesPerformed"])], NotApplied),
-    row(5, "update_many", &[Fault::Refused(11600, &["NoWritesPerformed"])], NotApplied),
+    row(4, "insert_many", &[Fault::WriteError(1, 11000, UNLABELLED)], MaybeApplied),
+    row(4, "bulk_write", &[Fault::WriteError(1, 11000, UNLABELLED)], MaybeApplied),
+    row(5, "insert_one", &[Fault::CommandError(11600, &["NoWritesPerformed"])], NotApplied),
+    row(5, "insert_many", &[Fault::CommandError(11600, &["NoWritesPerformed"])], NotApplied),
+    row(5, "update_many", &[Fault::CommandError(11600, &["NoWritesPerformed"])], NotApplied),
     // pitfall 11
-    row(7, "insert_one", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
-    row(7, "insert_many", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
+    row(7, "insert_one", &[Fault::WriteConcernError(64, UNLABELLED)], AppliedNotDurable),
+    row(7, "insert_many", &[Fault::WriteConcernError(64, UNLABELLED)], AppliedNotDurable),
     row(
         7,
         "bulk_write",
-        &[Fault::None, Fault::None, Fault::NotDurable(64, UNLABELLED)],
+        &[Fault::None, Fault::None, Fault::WriteConcernError(64, UNLABELLED)],
         AppliedNotDurable,
     ),
-    row(7, "update_many", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
-    row(7, "find_one_and_delete", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
-    row(7, "drop", &[Fault::NotDurable(64, UNLABELLED)], AppliedNotDurable),
-    row(10, "insert_one", &[Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
-    row(10, "insert_many", &[Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(7, "update_many", &[Fault::WriteConcernError(64, UNLABELLED)], AppliedNotDurable),
+    row(7, "find_one_and_delete", &[Fault::WriteConcernError(64, UNLABELLED)], AppliedNotDurable),
+    row(7, "drop", &[Fault::WriteConcernError(64, UNLABELLED)], AppliedNotDurable),
+    row(10, "insert_one", &[Fault::WriteError(0, 11000, UNLABELLED)], NotApplied),
+    row(10, "insert_many", &[Fault::WriteError(0, 11000, UNLABELLED)], NotApplied),
     // A refusal that comes after a look into the record settles what became of the first.
-    row(10, "insert_one", &[LOST, Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
-    row(10, "insert_many", &[LOST, Fault::Failed(0, 11000, UNLABELLED)], NotApplied),
+    row(10, "insert_one", &[LOST, Fault::WriteError(0, 11000, UNLABELLED)], NotApplied),
+    row(10, "insert_many", &[LOST, Fault::WriteError(0, 11000, UNLABELLED)], NotApplied),
     row(10, "find_one_and_update", &[LOST, refused(11000)], NotApplied),
     // Not that of a multi-document write.
-    row(10, "update_many", &[Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied),
-    row(10, "bulk_write with update_many", &[Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied),
+    row(10, "update_many", &[Fault::WriteError(0, 11000, UNLABELLED)], MaybeApplied),
+    row(
+        10,
+        "bulk_write with update_many",
+        &[Fault::WriteError(0, 11000, UNLABELLED)],
+        MaybeApplied,
+    ),
     row(12, "insert_one", &[refused(13)], NotApplied),
     row(12, "insert_one", &[LOST, refused(13)], MaybeApplied),
-    row(12, "insert_many", &[LOST, Fault::Failed(0, 13, UNLABELLED)], MaybeApplied),
+    row(12, "insert_many", &[LOST, Fault::WriteError(0, 13, UNLABELLED)], MaybeApplied),
     row(11, "insert_many", &[refused(13)], MaybeApplied),
     row(11, "bulk_write", &[refused(13)], MaybeApplied),
     row(11, "update_many", &[refused(13)], MaybeApplied),
@@ -82,8 +87,8 @@ const ROWS: &[Row] = &[
     row(14, "insert_one", &[refused(217)], MaybeApplied),
     row(14, "insert_one", &[refused(11600)], MaybeApplied),
     row(14, "insert_one", &[refused(50)], MaybeApplied),
-    row(14, "insert_one", &[Fault::Failed(0, 11601, UNLABELLED)], MaybeApplied),
-    row(14, "insert_many", &[Fault::Failed(0, 11601, UNLABELLED)], MaybeApplied),
+    row(14, "insert_one", &[Fault::WriteError(0, 11601, UNLABELLED)], MaybeApplied),
+    row(14, "insert_many", &[Fault::WriteError(0, 11601, UNLABELLED)], MaybeApplied),
     row(15, "insert_one", &[refused(NOT_WRITABLE_PRIMARY)], NotApplied),
     row(15, "insert_one", &[refused(2)], NotApplied),
     row(15, "insert_one", &[LOST, refused(2)], MaybeApplied),
@@ -98,10 +103,10 @@ async fn check_while(row: &Row, happens: impl AsyncFnOnce(&Deployment)) {
     let Row { number, operation, role, options, faults, outcome } = row;
     let at = format!("row {number}: {operation} that suffers {faults:?} from {role:?}");
     let deployment = Deployment::start(*role);
-    deployment.suffer(faults);
-    let watched = Watched::new(&deployment, options).await;
+    deployment.inject(faults);
+    let observed = ObservedClient::new(&deployment, options).await;
     let operation = write(operation);
-    let (ended, ()) = tokio::join!(watched.run(&operation), happens(&deployment));
+    let (ended, ()) = tokio::join!(observed.run(&operation), happens(&deployment));
     let error = ended.expect_err(&at);
     assert_eq!(error.outcome(), *outcome, "{at}: {error:?}");
     let failed = faults.iter().filter(|&&fault| fault != Fault::None).count();
@@ -114,7 +119,7 @@ async fn check_while(row: &Row, happens: impl AsyncFnOnce(&Deployment)) {
 }
 
 #[tokio::test]
-async fn each_row_of_the_table_as_it_comes_about() {
+async fn errors_have_the_outcomes_of_the_table() {
     let checks: Vec<_> = ROWS.iter().map(|row| tokio::spawn(check(row))).collect();
     for check in checks {
         check.await.expect("the row comes about");
@@ -122,24 +127,28 @@ async fn each_row_of_the_table_as_it_comes_about() {
 }
 
 #[tokio::test]
-async fn a_request_that_timed_out_may_yet_be_carried_out() {
+async fn an_error_of_the_retry_does_not_settle_an_attempt_that_timed_out() {
     // So a refusal of the second does not settle what became of the first.
     let row = Row {
         options: "socketTimeoutMS=200",
-        ..row(10, "update_one", &[TIMED_OUT, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)
+        ..row(10, "update_one", &[TIMED_OUT, Fault::WriteError(0, 11000, UNLABELLED)], MaybeApplied)
     };
     let clock = Clock::stopped();
     let limit = std::time::Duration::from_millis(200);
-    check_while(&row, async |it: &Deployment| it.silent(&clock, "update", 1, limit).await).await;
+    check_while(&row, async |it: &Deployment| {
+        it.expire_without_reply(&clock, "update", 1, limit).await;
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn through_a_router_a_refusal_settles_nothing() {
+async fn an_error_through_mongos_does_not_settle_the_outcome() {
     let router = |number, faults, outcome| Row {
         role: Role::Mongos,
         ..row(number, "insert_one", faults, outcome)
     };
-    check(&router(13, &[Fault::Refused(NOT_WRITABLE_PRIMARY, UNLABELLED)], MaybeApplied)).await;
-    check(&router(10, &[LOST, Fault::Failed(0, 11000, UNLABELLED)], MaybeApplied)).await;
-    check(&router(12, &[Fault::Refused(13, UNLABELLED)], NotApplied)).await;
+    check(&router(13, &[Fault::CommandError(NOT_WRITABLE_PRIMARY, UNLABELLED)], MaybeApplied))
+        .await;
+    check(&router(10, &[LOST, Fault::WriteError(0, 11000, UNLABELLED)], MaybeApplied)).await;
+    check(&router(12, &[Fault::CommandError(13, UNLABELLED)], NotApplied)).await;
 }

@@ -20,42 +20,42 @@ use super::*;
 /// `IngressRequestRateLimitExceeded`.
 const RATE_LIMIT_EXCEEDED: i32 = 462;
 const OVERLOADED: &[&str] = &["SystemOverloadedError", "RetryableError"];
-const REFUSED: Fault = Fault::Refused(RATE_LIMIT_EXCEEDED, OVERLOADED);
+const REJECTED: Fault = Fault::CommandError(RATE_LIMIT_EXCEEDED, OVERLOADED);
 
 /// `RateLimitExceeded`, as MongoDB 8.2.0 rejects requests: without the label `RetryableError`.
-const REJECTED_BY_8_2: Fault = Fault::Refused(449, &["SystemOverloadedError"]);
+const REJECTED_BY_8_2: Fault = Fault::CommandError(449, &["SystemOverloadedError"]);
 
-fn everything() -> Vec<Operation> {
+fn all_operations() -> Vec<Operation> {
     retryable_writes().into_iter().chain(other_writes()).chain(reads()).collect()
 }
 
 #[tokio::test]
-async fn every_operation_is_tried_again_and_done_once() {
-    with_each(everything(), |operation| async move {
-        let faults = [REFUSED, REFUSED];
-        let (deployment, watched, result) = run_with(&operation, "", &faults).await;
+async fn every_operation_is_retried_after_overload_errors_and_applied_once() {
+    with_each(all_operations(), |operation| async move {
+        let faults = [REJECTED, REJECTED];
+        let (deployment, observed, result) = run_with(&operation, "", &faults).await;
         result.unwrap_or_else(|error| panic!("{}: {error}", operation.name));
-        let numbers = watched.numbers(operation.command);
+        let numbers = observed.numbers(operation.command);
         assert!(numbers.len() >= 3, "{}: {numbers:?}", operation.name);
         assert!(numbers[..3].iter().all(|number| *number == numbers[0]), "{}", operation.name);
         let applied = deployment.applied();
         assert!(applied.values().all(|times| *times == 1), "{}: {applied:?}", operation.name);
-        let metrics = watched.client.metrics();
+        let metrics = observed.client.metrics();
         assert_eq!((metrics.overload_errors, metrics.overload_retries), (2, 2));
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_server_that_stays_overloaded_gets_six_attempts_and_the_error_keeps_its_labels() {
-    with_each(everything(), |operation| async move {
-        let (deployment, watched, result) = run_with(&operation, "", &[REFUSED; 6]).await;
+async fn overload_errors_are_retried_five_times_and_keep_their_labels() {
+    with_each(all_operations(), |operation| async move {
+        let (deployment, observed, result) = run_with(&operation, "", &[REJECTED; 6]).await;
         let error = result.expect_err(operation.name);
         assert_eq!(error.code(), Some(RATE_LIMIT_EXCEEDED), "{}: {error:?}", operation.name);
         assert!(error.contains_label(SYSTEM_OVERLOADED_ERROR), "{}: {error:?}", operation.name);
         assert!(error.contains_label(RETRYABLE_ERROR), "{}: {error:?}", operation.name);
         assert_eq!(error.outcome(), Outcome::NotApplied, "{}: {error:?}", operation.name);
-        assert_eq!(watched.started(operation.command).len(), 6, "{}", operation.name);
+        assert_eq!(observed.started(operation.command).len(), 6, "{}", operation.name);
         assert_eq!(
             (error.attempts().len(), deployment.faults_left()),
             (6, 0),
@@ -79,14 +79,14 @@ async fn a_rejection_without_retryable_error_is_raised_at_once_and_retryable_wri
  {
     let rejected = |operations: Vec<Operation>, outcome: Outcome| {
         with_each(operations, move |operation| async move {
-            let (deployment, watched, result) = run_with(&operation, "", &[REJECTED_BY_8_2]).await;
+            let (deployment, observed, result) = run_with(&operation, "", &[REJECTED_BY_8_2]).await;
             let error = result.expect_err(operation.name);
             assert_eq!(error.code(), Some(449), "{}: {error:?}", operation.name);
             assert!(error.contains_label(SYSTEM_OVERLOADED_ERROR), "{}: {error:?}", operation.name);
             assert_eq!(error.outcome(), outcome, "{}: {error:?}", operation.name);
-            assert_eq!(watched.started(operation.command).len(), 1, "{}", operation.name);
+            assert_eq!(observed.started(operation.command).len(), 1, "{}", operation.name);
             assert!(deployment.applied().is_empty(), "{}", operation.name);
-            let metrics = watched.client.metrics();
+            let metrics = observed.client.metrics();
             let counted = (metrics.overload_errors, metrics.retries, metrics.retry_tokens);
             assert_eq!(counted, (1, 0, 1000.0), "{}", operation.name);
         })
@@ -98,30 +98,30 @@ async fn a_rejection_without_retryable_error_is_raised_at_once_and_retryable_wri
 }
 
 #[tokio::test]
-async fn a_rejection_without_retryable_error_says_nothing_of_the_first_attempt() {
+async fn a_rejected_retry_does_not_settle_the_outcome_of_the_first_attempt() {
     for (first, applied) in [(Fault::LostReply, 1), (Fault::LostRequest, 0)] {
         let faults = [first, REJECTED_BY_8_2];
-        let (deployment, watched, result) = run_with(&write("insert_one"), "", &faults).await;
+        let (deployment, observed, result) = run_with(&write("insert_one"), "", &faults).await;
         let error = result.unwrap_err();
         assert_eq!(
             (error.code(), error.outcome()),
             (Some(449), Outcome::MaybeApplied),
             "{error:?}"
         );
-        assert_eq!(watched.started("insert").len(), 2, "it is the one ordinary retry");
+        assert_eq!(observed.started("insert").len(), 2, "it is the one ordinary retry");
         assert_eq!(deployment.applied().values().sum::<u32>(), applied);
     }
 }
 
 #[tokio::test]
-async fn what_the_options_forbid_is_not_tried_again() {
+async fn overload_errors_are_not_retried_if_retries_are_disabled() {
     // pitfall 31
     let unless = |options: &'static str, operations: Vec<Operation>| {
         with_each(operations, move |operation| async move {
-            let (_, watched, result) = run_with(&operation, options, &[REFUSED]).await;
+            let (_, observed, result) = run_with(&operation, options, &[REJECTED]).await;
             result.expect_err(operation.name);
-            assert_eq!(watched.started(operation.command).len(), 1, "{}", operation.name);
-            let metrics = watched.client.metrics();
+            assert_eq!(observed.started(operation.command).len(), 1, "{}", operation.name);
+            let metrics = observed.client.metrics();
             assert_eq!((metrics.overload_errors, metrics.retries), (1, 0), "{}", operation.name);
         })
     };
@@ -130,36 +130,36 @@ async fn what_the_options_forbid_is_not_tried_again() {
     unless("retryWrites=false", other_writes()).await;
     let own_command = || other_writes().into_iter().filter(|it| it.name == "run_command").collect();
     unless("retryReads=false", own_command()).await;
-    unless("maxAdaptiveRetries=0", everything()).await;
+    unless("maxAdaptiveRetries=0", all_operations()).await;
 }
 
 #[tokio::test]
-async fn the_number_of_retries_is_the_applications_to_choose() {
+async fn max_adaptive_retries_limits_the_retries() {
     for (options, attempts) in [("maxAdaptiveRetries=2", 3), ("maxAdaptiveRetries=1", 2)] {
-        let (_, watched, result) = run_with(&write("insert_one"), options, &[REFUSED; 9]).await;
+        let (_, observed, result) = run_with(&write("insert_one"), options, &[REJECTED; 9]).await;
         result.expect_err(options);
-        assert_eq!(watched.started("insert").len(), attempts, "{options}");
+        assert_eq!(observed.started("insert").len(), attempts, "{options}");
     }
 }
 
 #[tokio::test]
-async fn a_mix_of_errors_escapes_no_limit() {
+async fn a_mix_of_errors_respects_both_retry_limits() {
     // pitfall 33
-    let other = Fault::Refused(HOST_UNREACHABLE, RETRYABLE);
+    let other = Fault::CommandError(HOST_UNREACHABLE, RETRYABLE);
     for (faults, attempts) in [
         // The one ordinary retry is used up.
-        (vec![other, REFUSED, other, REFUSED], 3),
-        (vec![REFUSED, other, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED], 6),
-        (vec![other, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED], 6),
+        (vec![other, REJECTED, other, REJECTED], 3),
+        (vec![REJECTED, other, REJECTED, REJECTED, REJECTED, REJECTED, REJECTED], 6),
+        (vec![other, REJECTED, REJECTED, REJECTED, REJECTED, REJECTED, REJECTED], 6),
     ] {
-        let (_, watched, result) = run_with(&write("insert_one"), "", &faults).await;
+        let (_, observed, result) = run_with(&write("insert_one"), "", &faults).await;
         let error = result.expect_err("there are faults left");
-        assert_eq!(watched.started("insert").len(), attempts, "{faults:?}: {error:?}");
+        assert_eq!(observed.started("insert").len(), attempts, "{faults:?}: {error:?}");
         // Only after the overload errors was there a wait.
         let waited = error.attempts().iter().map(|attempt| attempt.backoff > Duration::ZERO);
         let expected: Vec<_> = [false]
             .into_iter()
-            .chain(faults.iter().map(|it| *it == REFUSED))
+            .chain(faults.iter().map(|it| *it == REJECTED))
             .take(attempts)
             .collect();
         assert_eq!(waited.collect::<Vec<_>>(), expected, "{faults:?}");
@@ -183,7 +183,7 @@ fn shedding_server(switch: &Arc<AtomicBool>) -> Server {
     })
 }
 
-async fn insert_from_tasks(books: &Books, tasks: usize, each: usize) -> usize {
+async fn insert_from_tasks(books: &BookCollection, tasks: usize, each: usize) -> usize {
     let inserts = (0..tasks).map(|_| {
         let books = books.clone();
         tokio::spawn(async move {
@@ -204,11 +204,11 @@ async fn insert_from_tasks(books: &Books, tasks: usize, each: usize) -> usize {
 }
 
 #[tokio::test]
-async fn when_the_tokens_are_used_up_each_command_is_tried_once_until_others_succeed() {
+async fn an_empty_token_bucket_stops_retries_until_commands_succeed() {
     let overloaded = Arc::new(AtomicBool::new(true));
     let server = shedding_server(&overloaded);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
-    let books: Books = client.database("db").collection("books");
+    let books: BookCollection = client.database("db").collection("books");
     let sent = || server.log().named("insert").len();
 
     // 64 tasks, 5 inserts each, up to 5 retries: more than there are tokens.
@@ -233,34 +233,34 @@ async fn when_the_tokens_are_used_up_each_command_is_tried_once_until_others_suc
 }
 
 #[tokio::test]
-async fn tokens_come_back_when_futures_are_dropped() {
+async fn dropped_futures_return_their_tokens() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
+    let observed = ObservedClient::new(&deployment, "").await;
     for round in 0..20 {
-        deployment.suffer(&[REFUSED]);
-        let books = watched.books.clone();
+        deployment.inject(&[REJECTED]);
+        let books = observed.books.clone();
         let insert = tokio::spawn(async move { books.insert_one(doc! { "_id": 1 }).await });
         // It was refused, and is waiting or about to; or it is done already, if the wait was short.
         deployment.server().wait_for(|log| log.named("insert").len() > round).await;
         insert.abort();
         let _ = insert.await;
         while deployment.faults_left() > 0 {
-            let _ = watched.run(&write("insert_one")).await;
+            let _ = observed.run(&write("insert_one")).await;
         }
     }
-    let ClientMetrics { retry_tokens, .. } = watched.client.metrics();
+    let ClientMetrics { retry_tokens, .. } = observed.client.metrics();
     assert_eq!(retry_tokens, 1000.0);
 }
 
 #[tokio::test]
-async fn retries_and_refusals_are_told() {
+async fn scheduled_and_given_up_retries_are_events() {
     let overloaded = Arc::new(AtomicBool::new(true));
     let server = shedding_server(&overloaded);
     let retries = Recorder::new();
     let mut options = ClientOptions::parse(server.uri("maxAdaptiveRetries=2")).await.unwrap();
     options.retry_event_handler = Some(retries.handler());
     let client = Client::with_options(options).unwrap();
-    let books: Books = client.database("db").collection("books");
+    let books: BookCollection = client.database("db").collection("books");
     books.insert_one(doc! {}).await.unwrap_err();
     let seen = retries.seen();
     let [RetryEvent::Scheduled(first), RetryEvent::Scheduled(second), RetryEvent::GivenUp(last)] =
@@ -295,7 +295,7 @@ async fn attempts_at_first_member(
     let set = Server::builder().handler(handler).replica_set(2);
     let options = format!("readPreference=nearest&localThresholdMS=60000&{options}");
     let client = Client::with_uri_str(set.uri(&options)).await.unwrap();
-    let books: Books = client.database("db").collection("books");
+    let books: BookCollection = client.database("db").collection("books");
     let received = |member: usize| set.member(member).log().named("find").len();
     // Until the client knows both.
     bounded(async {
@@ -316,7 +316,7 @@ async fn attempts_at_first_member(
 }
 
 #[tokio::test]
-async fn an_overloaded_server_is_avoided() {
+async fn a_retry_avoids_the_overloaded_server() {
     let attempts = attempts_at_first_member(RATE_LIMIT_EXCEEDED, OVERLOADED, "").await;
     assert_eq!(attempts, [1; 40], "each retry goes to the other member");
     // Nothing else makes it so: by chance, one of 40 retries goes to the same member.
@@ -329,10 +329,10 @@ async fn an_overloaded_server_is_avoided() {
 
 /// Uniform between 0 and 1: spread over all of it, and as often above one half as below.
 #[tokio::test]
-async fn the_jitter_of_each_wait_is_random() {
+async fn the_jitter_of_the_backoff_is_uniform() {
     let server = shedding_server(&Arc::new(AtomicBool::new(true)));
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
-    let books: Books = client.database("db").collection("books");
+    let books: BookCollection = client.database("db").collection("books");
     let inserts: Vec<_> = (0..60)
         .map(|_| {
             tokio::spawn({

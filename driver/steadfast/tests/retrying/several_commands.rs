@@ -184,12 +184,12 @@ async fn gridfs_upload_that_stored_chunks_is_maybe_applied() {
 
 /// A source that fails after more bytes than fit into the first `insert` of chunks of one byte.
 fn failing_source() -> impl AsyncRead + Send + Unpin {
-    AsyncReadExt::chain(&[7; 1500][..], Failing)
+    AsyncReadExt::chain(&[7; 1500][..], FailingSource)
 }
 
-struct Failing;
+struct FailingSource;
 
-impl AsyncRead for Failing {
+impl AsyncRead for FailingSource {
     fn poll_read(
         self: std::pin::Pin<&mut Self>,
         _cx: &mut std::task::Context<'_>,
@@ -200,7 +200,7 @@ impl AsyncRead for Failing {
 }
 
 #[tokio::test]
-async fn gridfs_upload_whose_source_fails_tells_whether_its_chunks_were_deleted() {
+async fn gridfs_upload_with_a_failing_source_reports_whether_its_chunks_were_deleted() {
     let failed = doc! { "ok": 0, "code": 13, "errmsg": "no" };
     for (nth, outcome) in [(1, Outcome::MaybeApplied), (9, Outcome::NotApplied)] {
         let (server, client) = replying("delete", nth, failed.clone()).await;

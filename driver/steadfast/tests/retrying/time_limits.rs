@@ -12,83 +12,85 @@ use steadfast::{
 use super::{every_action::every_action, *};
 
 /// Longer than any test takes.
-const LATER: Duration = Duration::from_secs(600);
+const LONG_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What the servers were told of their time, with the names of the commands.
-fn told(deployment: &Deployment) -> Vec<(String, Option<i64>)> {
-    let told = |request: &common::Request| {
+fn max_times(deployment: &Deployment) -> Vec<(String, Option<i64>)> {
+    let max_times = |request: &common::Request| {
         assert!(!request.has_duplicate_fields, "{}", request.body);
         let number = |millis: &Bson| millis.as_i64().or(millis.as_i32().map(i64::from));
         let millis = request.body.get("maxTimeMS").map(|millis| number(millis).unwrap());
         (request.name.clone(), millis)
     };
     let log = deployment.server().log();
-    log.requests.iter().filter(|request| !request.is_hello()).map(told).collect()
+    log.requests.iter().filter(|request| !request.is_hello()).map(max_times).collect()
 }
 
 #[track_caller]
-fn assert_all_told(deployment: &Deployment, at_least: usize) {
-    let told = told(deployment);
-    assert!(told.len() >= at_least, "{}", told.len());
-    for (name, millis) in told {
+fn assert_max_times(deployment: &Deployment, at_least: usize) {
+    let max_times = max_times(deployment);
+    assert!(max_times.len() >= at_least, "{}", max_times.len());
+    for (name, millis) in max_times {
         let millis = millis.unwrap_or_else(|| panic!("{name} has no time limit"));
         assert!((540_000..=600_000).contains(&millis), "{name}: {millis}");
     }
 }
 
 #[tokio::test]
-async fn every_action_can_be_given_a_time_limit_and_tells_the_server() {
+async fn every_action_sends_its_timeout_as_max_time_ms() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let results = every_action!(watched.client, .timeout(LATER));
-    assert_eq!(told(&deployment).len(), results.len());
-    drop(watched.books.watch().timeout(LATER).await);
-    assert_all_told(&deployment, results.len() + 1);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let results = every_action!(observed.client, .timeout(LONG_TIMEOUT));
+    assert_eq!(max_times(&deployment).len(), results.len());
+    drop(observed.books.watch().timeout(LONG_TIMEOUT).await);
+    assert_max_times(&deployment, results.len() + 1);
 }
 
 #[tokio::test]
-async fn every_action_has_the_time_limit_of_its_client_and_tells_the_server() {
+async fn every_action_sends_the_timeout_of_its_client_as_max_time_ms() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "timeoutMS=600000").await;
-    let results = every_action!(watched.client,);
-    assert_all_told(&deployment, results.len());
+    let observed = ObservedClient::new(&deployment, "timeoutMS=600000").await;
+    let results = every_action!(observed.client,);
+    assert_max_times(&deployment, results.len());
 }
 
 #[tokio::test]
-async fn every_action_in_a_transaction_shares_its_time_limit_and_may_have_none_of_its_own() {
+async fn every_action_in_a_transaction_shares_its_timeout_and_rejects_its_own() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = watched.client.start_session().await.unwrap();
-    session.start_transaction().timeout(LATER).await.unwrap();
-    for (name, result) in every_action!(watched.client, .timeout(LATER).session(&mut session)) {
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = observed.client.start_session().await.unwrap();
+    session.start_transaction().timeout(LONG_TIMEOUT).await.unwrap();
+    for (name, result) in
+        every_action!(observed.client, .timeout(LONG_TIMEOUT).session(&mut session))
+    {
         let error = result.expect_err(name);
         assert!(error.is_invalid_argument(), "{name}: {error}");
     }
-    assert_eq!(told(&deployment), []);
-    let results = every_action!(watched.client, .session(&mut session));
+    assert_eq!(max_times(&deployment), []);
+    let results = every_action!(observed.client, .session(&mut session));
     bounded(session.commit_transaction()).await.unwrap();
-    assert_all_told(&deployment, results.len() + 1);
+    assert_max_times(&deployment, results.len() + 1);
 }
 
 #[tokio::test]
-async fn without_a_time_limit_no_action_tells_the_server_of_one() {
+async fn without_a_timeout_no_action_sends_max_time_ms() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    drop(every_action!(watched.client,));
-    let mut session = watched.client.start_session().await.unwrap();
+    let observed = ObservedClient::new(&deployment, "").await;
+    drop(every_action!(observed.client,));
+    let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
-    drop(every_action!(watched.client, .session(&mut session)));
+    drop(every_action!(observed.client, .session(&mut session)));
     bounded(session.commit_transaction()).await.unwrap();
-    for (name, millis) in told(&deployment) {
+    for (name, millis) in max_times(&deployment) {
         assert_eq!(millis, None, "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_limit_of_the_older_sort_beside_a_time_limit_is_not_sent() {
+async fn timeout_ms_overrides_max_time_ms_and_wtimeout() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "timeoutMS=600000&w=2&wTimeoutMS=77").await;
-    let (books, older) = (&watched.books, Duration::from_millis(77));
+    let observed = ObservedClient::new(&deployment, "timeoutMS=600000&w=2&wTimeoutMS=77").await;
+    let (books, older) = (&observed.books, Duration::from_millis(77));
     let index = || IndexModel::builder().keys(doc! { "x": 1 }).build();
     let set = doc! { "$set": { "x": 1 } };
     drop(books.find(doc! {}).max_time(older).await);
@@ -107,7 +109,7 @@ async fn a_limit_of_the_older_sort_beside_a_time_limit_is_not_sent() {
     let limited = WriteConcern::builder().w(Acknowledgment::Nodes(1)).w_timeout(older).build();
     drop(books.update_many(doc! {}, set).write_concern(limited.clone()).await);
 
-    let mut session = watched.client.start_session().await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
     let start = session.start_transaction().max_commit_time(older).write_concern(limited);
     start.await.unwrap();
     drop(books.find(doc! {}).max_time(older).session(&mut session).await);
@@ -116,7 +118,7 @@ async fn a_limit_of_the_older_sort_beside_a_time_limit_is_not_sent() {
     // A commit that is asked for again has a write concern of its own.
     bounded(session.commit_transaction()).await.unwrap();
 
-    assert_all_told(&deployment, 18);
+    assert_max_times(&deployment, 18);
     for request in deployment.server().log().requests {
         let concern = request.body.get_document("writeConcern");
         assert!(!concern.is_ok_and(|it| it.contains_key("wtimeout")), "{}", request.body);
@@ -124,108 +126,111 @@ async fn a_limit_of_the_older_sort_beside_a_time_limit_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_time_limit_longer_than_servers_can_count_is_told_as_the_longest_that_they_can() {
+async fn max_time_ms_is_capped_at_31_bits() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
+    let observed = ObservedClient::new(&deployment, "").await;
     let century = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-    bounded(watched.books.insert_one(doc! {}).timeout(century)).await.unwrap();
+    bounded(observed.books.insert_one(doc! {}).timeout(century)).await.unwrap();
     // The server refuses more than 31 bits.
-    assert_eq!(told(&deployment), [("insert".to_owned(), Some(i64::from(i32::MAX)))]);
+    assert_eq!(max_times(&deployment), [("insert".to_owned(), Some(i64::from(i32::MAX)))]);
 }
 
 #[tokio::test]
-async fn a_time_limit_beyond_all_bounds_is_none() {
+async fn a_timeout_of_duration_max_is_no_timeout() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "serverSelectionTimeoutMS=9223372036854775807").await;
-    bounded(watched.books.insert_one(doc! {}).timeout(Duration::MAX)).await.unwrap();
-    bounded(watched.books.insert_many([doc! {}]).timeout(Duration::MAX)).await.unwrap();
-    bounded(watched.books.find(doc! {}).timeout(Duration::MAX)).await.unwrap();
-    let mut session = watched.client.start_session().await.unwrap();
-    let books = &watched.books;
+    let observed =
+        ObservedClient::new(&deployment, "serverSelectionTimeoutMS=9223372036854775807").await;
+    bounded(observed.books.insert_one(doc! {}).timeout(Duration::MAX)).await.unwrap();
+    bounded(observed.books.insert_many([doc! {}]).timeout(Duration::MAX)).await.unwrap();
+    bounded(observed.books.find(doc! {}).timeout(Duration::MAX)).await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
+    let books = &observed.books;
     let start = session.start_transaction().timeout(Duration::MAX);
     let run = start.and_run2(async |session: &mut steadfast::ClientSession| {
         books.insert_one(doc! {}).session(session).await
     });
     bounded(run).await.unwrap();
     assert!(
-        told(&deployment).iter().all(|(_, millis)| millis.is_none()),
+        max_times(&deployment).iter().all(|(_, millis)| millis.is_none()),
         "{:?}",
-        told(&deployment)
+        max_times(&deployment)
     );
 }
 
 #[tokio::test]
-async fn a_time_limit_too_short_for_anything_sends_nothing_and_spoils_nothing() {
+async fn a_timeout_of_one_nanosecond_sends_nothing_and_keeps_the_connection() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "maxPoolSize=1").await;
-    watched.ping().await;
-    let before = told(&deployment).len();
-    for (name, result) in every_action!(watched.client, .timeout(Duration::from_nanos(1))) {
+    let observed = ObservedClient::new(&deployment, "maxPoolSize=1").await;
+    observed.ping().await;
+    let before = max_times(&deployment).len();
+    for (name, result) in every_action!(observed.client, .timeout(Duration::from_nanos(1))) {
         let error = result.expect_err(name);
         assert!(error.is_timeout(), "{name}: {error:?}");
         assert_eq!(error.outcome(), Outcome::NotSent, "{name}: {error:?}");
     }
-    assert_eq!(told(&deployment).len(), before);
-    watched.ping().await;
+    assert_eq!(max_times(&deployment).len(), before);
+    observed.ping().await;
     assert_eq!(deployment.server().log().opened, 2, "the monitor's and one for operations");
 }
 
 #[tokio::test]
-async fn nothing_to_insert_is_refused_with_a_time_limit_too() {
+async fn an_empty_insert_many_with_a_timeout_is_rejected() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "timeoutMS=600000").await;
-    let error = watched.books.insert_many(Vec::<Document>::new()).await.unwrap_err();
+    let observed = ObservedClient::new(&deployment, "timeoutMS=600000").await;
+    let error = observed.books.insert_many(Vec::<Document>::new()).await.unwrap_err();
     assert!(error.is_invalid_argument(), "{error}");
-    assert_eq!(told(&deployment), []);
+    assert_eq!(max_times(&deployment), []);
 }
 
 #[tokio::test]
-async fn a_write_that_nobody_answers_tells_of_its_time_limit() {
+async fn an_unacknowledged_write_sends_its_timeout_as_max_time_ms() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "w=0").await;
-    watched.books.insert_one(doc! {}).timeout(LATER).await.unwrap();
-    watched.books.insert_many([doc! {}]).timeout(LATER).await.unwrap();
-    let delete = watched.books.delete_one(doc! {}).hint(steadfast::options::Hint::Name("i".into()));
-    delete.timeout(LATER).await.unwrap();
+    let observed = ObservedClient::new(&deployment, "w=0").await;
+    observed.books.insert_one(doc! {}).timeout(LONG_TIMEOUT).await.unwrap();
+    observed.books.insert_many([doc! {}]).timeout(LONG_TIMEOUT).await.unwrap();
+    let delete =
+        observed.books.delete_one(doc! {}).hint(steadfast::options::Hint::Name("i".into()));
+    delete.timeout(LONG_TIMEOUT).await.unwrap();
     deployment.server().wait_for(|log| !log.named("delete").is_empty()).await;
-    assert_all_told(&deployment, 3);
+    assert_max_times(&deployment, 3);
 }
 
 #[tokio::test]
 async fn calls_that_timed_out_are_counted_once_and_their_commands_have_ended() {
     let deployment = Deployment::primary();
     let clock = Clock::stopped();
-    let watched = Watched::new(&deployment, "").await;
-    deployment.suffer(&[Fault::Silence; 2]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    deployment.inject(&[Fault::NoReply; 2]);
     let soon = Duration::from_millis(100);
-    let one = bounded(watched.books.insert_one(doc! {}).timeout(soon));
-    let (one, ()) = tokio::join!(one, deployment.silent(&clock, "insert", 1, soon));
+    let one = bounded(observed.books.insert_one(doc! {}).timeout(soon));
+    let (one, ()) = tokio::join!(one, deployment.expire_without_reply(&clock, "insert", 1, soon));
     one.unwrap_err();
-    let many = bounded(watched.books.insert_many([doc! {}]).timeout(soon));
-    let (many, ()) = tokio::join!(many, deployment.silent(&clock, "insert", 2, soon));
+    let many = bounded(observed.books.insert_many([doc! {}]).timeout(soon));
+    let (many, ()) = tokio::join!(many, deployment.expire_without_reply(&clock, "insert", 2, soon));
     many.unwrap_err();
-    assert_eq!(watched.client.metrics().timeouts, 2);
+    assert_eq!(observed.client.metrics().timeouts, 2);
     // Whose sessions nobody else gets: the server may still be at it.
-    watched.books.insert_one(doc! {}).await.unwrap();
-    let mut sessions: Vec<_> = watched.sessions("insert").iter().map(ToString::to_string).collect();
+    observed.books.insert_one(doc! {}).await.unwrap();
+    let mut sessions: Vec<_> =
+        observed.sessions("insert").iter().map(ToString::to_string).collect();
     sessions.dedup();
     assert_eq!(sessions.len(), 3, "{sessions:?}");
 }
 
 #[tokio::test]
-async fn a_call_with_a_time_limit_that_is_dropped_ends_its_command_and_its_session() {
+async fn a_dropped_call_with_a_timeout_ends_its_command_and_discards_its_session() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "timeoutMS=600000").await;
-    deployment.suffer(&[Fault::Silence]);
-    let mut dropped = Box::pin(watched.books.insert_one(doc! {}).into_future());
+    let observed = ObservedClient::new(&deployment, "timeoutMS=600000").await;
+    deployment.inject(&[Fault::NoReply]);
+    let mut dropped = Box::pin(observed.books.insert_one(doc! {}).into_future());
     tokio::select! {
         ended = &mut dropped => panic!("{ended:?}"),
         _ = deployment.server().wait_for(|log| log.named("insert").len() == 1) => {}
     }
     drop(dropped);
-    assert_eq!(watched.started("insert").len(), 1, "and it has ended");
-    bounded(watched.books.insert_one(doc! {})).await.unwrap();
-    let sessions = watched.sessions("insert");
+    assert_eq!(observed.started("insert").len(), 1, "and it has ended");
+    bounded(observed.books.insert_one(doc! {})).await.unwrap();
+    let sessions = observed.sessions("insert");
     assert_ne!(sessions[0], sessions[1], "the first may still be under way");
     let connections = deployment.server().log().connections_of("insert");
     assert_ne!(connections[0], connections[1], "the reply of the first may still come");

@@ -44,8 +44,8 @@ async fn changes(faults: &[Fault]) -> Vec<BTreeSet<Change>> {
         }
     }));
     let client = Client::with_options(options).unwrap();
-    deployment.suffer(faults);
-    let books: Books = client.database("db").collection("books");
+    deployment.inject(faults);
+    let books: BookCollection = client.database("db").collection("books");
     let error = bounded(books.insert_one(doc! { "_id": 1 })).await.unwrap_err();
     assert_eq!(error.attempts().len(), faults.len(), "{faults:?}: {error:?}");
     let changes = changes.lock().unwrap().clone();
@@ -56,9 +56,9 @@ async fn changes(faults: &[Fault]) -> Vec<BTreeSet<Change>> {
 #[tokio::test]
 async fn the_error_of_each_attempt_updates_the_topology_before_the_next() {
     // After this one, a server is still taken to be what it was.
-    let harmless = (Fault::Refused(HOST_UNREACHABLE, RETRYABLE), &[][..]);
-    let stepped_down = (Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE), UNKNOWN);
-    let shut_down = (Fault::Refused(INTERRUPTED_AT_SHUTDOWN, RETRYABLE), UNKNOWN_AND_CLEARED);
+    let harmless = (Fault::CommandError(HOST_UNREACHABLE, RETRYABLE), &[][..]);
+    let stepped_down = (Fault::CommandError(NOT_WRITABLE_PRIMARY, RETRYABLE), UNKNOWN);
+    let shut_down = (Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE), UNKNOWN_AND_CLEARED);
     let broken = (Fault::LostReply, UNKNOWN_AND_CLEARED);
     let all = [harmless, stepped_down, shut_down, broken];
     for (first, retry) in all.into_iter().flat_map(|first| all.map(|retry| (first, retry))) {

@@ -1,12 +1,12 @@
 //! Transactions as servers meet them: what each command says, where it goes, what errors are labelled,
 //! and what a commit that failed says of the transaction.
 
-mod balanced;
 mod commits;
 mod deadlines;
 mod dropped;
+mod load_balanced;
+mod mongos;
 mod overload;
-mod routers;
 
 use steadfast::{
     ClientSession, TransactionState,
@@ -22,14 +22,14 @@ const NO_SUCH_TRANSACTION: i32 = 251;
 const DUPLICATE_KEY: i32 = 11000;
 
 /// A session in a transaction.
-async fn begin(watched: &Watched) -> ClientSession {
-    let mut session = watched.client.start_session().await.unwrap();
+async fn begin(observed: &ObservedClient) -> ClientSession {
+    let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
     session
 }
 
-async fn insert(watched: &Watched, session: &mut ClientSession) -> Result<()> {
-    bounded(watched.books.insert_one(doc! { "x": 1 }).session(session)).await.map(drop)
+async fn insert(observed: &ObservedClient, session: &mut ClientSession) -> Result<()> {
+    bounded(observed.books.insert_one(doc! { "x": 1 }).session(session)).await.map(drop)
 }
 
 async fn commit(session: &mut ClientSession) -> Result<()> {
@@ -41,9 +41,9 @@ async fn abort(session: &mut ClientSession) {
 }
 
 /// The write concerns of the commits.
-fn commit_concerns(watched: &Watched) -> Vec<Option<Document>> {
+fn commit_concerns(observed: &ObservedClient) -> Vec<Option<Document>> {
     let concern = |it: &CommandStartedEvent| it.command.get_document("writeConcern").ok().cloned();
-    watched.started("commitTransaction").iter().map(concern).collect()
+    observed.started("commitTransaction").iter().map(concern).collect()
 }
 
 fn majority() -> Option<Document> {
@@ -51,16 +51,17 @@ fn majority() -> Option<Document> {
 }
 
 #[tokio::test]
-async fn the_first_command_starts_the_transaction_and_the_others_go_on_with_it() {
+async fn the_first_command_starts_the_transaction_and_the_others_continue_it() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "readConcernLevel=available&w=2").await;
+    let observed = ObservedClient::new(&deployment, "readConcernLevel=available&w=2").await;
     let options = CollectionOptions::builder()
         .read_concern(ReadConcern::local())
         .write_concern(WriteConcern::nodes(0))
         .build();
-    let books = watched.client.database("db").collection_with_options::<Document>("books", options);
-    let mut session = watched.client.start_session().await.unwrap();
-    watched.books.find_one(doc! {}).session(&mut session).await.unwrap();
+    let books =
+        observed.client.database("db").collection_with_options::<Document>("books", options);
+    let mut session = observed.client.start_session().await.unwrap();
+    observed.books.find_one(doc! {}).session(&mut session).await.unwrap();
     let before = session.operation_time().unwrap();
     session
         .start_transaction()
@@ -72,13 +73,13 @@ async fn the_first_command_starts_the_transaction_and_the_others_go_on_with_it()
     books.find_one(doc! {}).session(&mut session).await.unwrap();
     books.insert_many([doc! {}, doc! {}]).session(&mut session).await.unwrap();
     books.delete_one(doc! { "x": 1 }).session(&mut session).await.unwrap();
-    let database = watched.client.database("db");
+    let database = observed.client.database("db");
     database.run_command(doc! { "distinct": "books" }).session(&mut session).await.unwrap();
     commit(&mut session).await.unwrap();
 
     let mut sent: Vec<_> = ["insert", "find", "delete", "distinct", "commitTransaction"]
         .iter()
-        .flat_map(|name| watched.started(name))
+        .flat_map(|name| observed.started(name))
         .filter(|it| it.command.contains_key("autocommit"))
         .collect();
     sent.sort_by_key(|it| it.request_id);
@@ -97,111 +98,111 @@ async fn the_first_command_starts_the_transaction_and_the_others_go_on_with_it()
     let concern = doc! { "level": "snapshot", "afterClusterTime": before };
     assert_eq!(first.get_document("readConcern").unwrap(), &concern);
     assert_eq!(sent[5].db, "admin");
-    assert_eq!(commit_concerns(&watched), [Some(doc! { "w": 3 })]);
+    assert_eq!(commit_concerns(&observed), [Some(doc! { "w": 3 })]);
     assert!(deployment.requests("insert").iter().all(|request| request.expects_reply));
 }
 
 #[tokio::test]
-async fn each_transaction_has_the_next_number_and_writes_outside_have_their_own() {
+async fn each_transaction_and_each_write_outside_has_the_next_txn_number() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
     commit(&mut session).await.unwrap();
-    insert(&watched, &mut session).await.unwrap();
+    insert(&observed, &mut session).await.unwrap();
     assert_eq!(session.transaction_state(), TransactionState::None);
     session.start_transaction().await.unwrap();
-    insert(&watched, &mut session).await.unwrap();
+    insert(&observed, &mut session).await.unwrap();
     abort(&mut session).await;
-    insert(&watched, &mut session).await.unwrap();
-    assert_eq!(watched.numbers("insert"), [1, 2, 3, 4].map(Some));
+    insert(&observed, &mut session).await.unwrap();
+    assert_eq!(observed.numbers("insert"), [1, 2, 3, 4].map(Some));
 }
 
 #[tokio::test]
-async fn an_empty_transaction_costs_no_round_trip() {
+async fn an_empty_transaction_sends_no_command() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
     commit(&mut session).await.unwrap();
     commit(&mut session).await.unwrap();
     session.start_transaction().await.unwrap();
     abort(&mut session).await;
-    assert!(watched.commands.seen().is_empty());
+    assert!(observed.commands.seen().is_empty());
 }
 
 #[tokio::test]
-async fn nothing_inside_is_sent_twice_and_its_error_says_run_all_of_it_again() {
+async fn operations_in_a_transaction_are_not_retried_and_network_errors_are_transient() {
     // pitfall 13
-    for fault in [Fault::LostReply, Fault::LostRequest, Fault::PartOfReply] {
+    for fault in [Fault::LostReply, Fault::LostRequest, Fault::TruncatedReply] {
         let deployment = Deployment::primary();
-        let watched = Watched::new(&deployment, "").await;
-        let mut session = begin(&watched).await;
-        insert(&watched, &mut session).await.unwrap();
-        deployment.suffer(&[fault]);
-        let error = insert(&watched, &mut session).await.unwrap_err();
-        assert_eq!(watched.started("insert").len(), 2, "{fault:?}");
+        let observed = ObservedClient::new(&deployment, "").await;
+        let mut session = begin(&observed).await;
+        insert(&observed, &mut session).await.unwrap();
+        deployment.inject(&[fault]);
+        let error = insert(&observed, &mut session).await.unwrap_err();
+        assert_eq!(observed.started("insert").len(), 2, "{fault:?}");
         assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
         assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{error:?}");
         assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
         assert_eq!(session.transaction_state(), TransactionState::InProgress);
         abort(&mut session).await;
-        assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+        assert_eq!(observed.numbers("abortTransaction"), [Some(1)]);
     }
 }
 
 #[tokio::test]
-async fn a_refused_operation_has_left_nothing_behind_and_only_the_servers_labels() {
+async fn a_command_error_in_a_transaction_is_not_applied_and_has_only_the_labels_of_the_server() {
     for (fault, labelled) in [
-        (Fault::Refused(112, TRANSIENT), true),
-        (Fault::Refused(NOT_WRITABLE_PRIMARY, RETRYABLE), false),
-        (Fault::Failed(0, DUPLICATE_KEY, UNLABELLED), false),
+        (Fault::CommandError(112, TRANSIENT), true),
+        (Fault::CommandError(NOT_WRITABLE_PRIMARY, RETRYABLE), false),
+        (Fault::WriteError(0, DUPLICATE_KEY, UNLABELLED), false),
     ] {
         let deployment = Deployment::primary();
-        let watched = Watched::new(&deployment, "").await;
-        let mut session = begin(&watched).await;
-        insert(&watched, &mut session).await.unwrap();
-        deployment.suffer(&[fault]);
-        let error = insert(&watched, &mut session).await.unwrap_err();
-        assert_eq!(watched.started("insert").len(), 2, "{fault:?}");
+        let observed = ObservedClient::new(&deployment, "").await;
+        let mut session = begin(&observed).await;
+        insert(&observed, &mut session).await.unwrap();
+        deployment.inject(&[fault]);
+        let error = insert(&observed, &mut session).await.unwrap_err();
+        assert_eq!(observed.started("insert").len(), 2, "{fault:?}");
         assert_eq!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), labelled, "{error:?}");
         assert_eq!(error.outcome(), Outcome::NotApplied, "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn without_a_server_all_of_it_may_be_run_again() {
+async fn a_server_selection_error_in_a_transaction_is_transient() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    watched.ping().await;
+    let observed = ObservedClient::new(&deployment, "").await;
+    observed.ping().await;
     drop(deployment);
     // Nobody answers any more, so that there is nothing to wait for but time.
     tokio::time::pause();
-    let mut session = begin(&watched).await;
+    let mut session = begin(&observed).await;
     // One finds the server gone; the others find none.
     for _ in 0..2 {
-        let error = insert(&watched, &mut session).await.unwrap_err();
+        let error = insert(&observed, &mut session).await.unwrap_err();
         assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
     }
-    let many = watched.books.insert_many([doc! {}, doc! {}]).session(&mut session);
+    let many = observed.books.insert_many([doc! {}, doc! {}]).session(&mut session);
     let error = bounded(many).await.unwrap_err();
     assert!(error.is_server_selection_error(), "{error:?}");
     assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_cleared_pool_is_a_reason_to_run_all_of_it_again() {
+async fn a_pool_cleared_error_in_a_transaction_is_transient() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
+    let observed = ObservedClient::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
     let slow = tokio::spawn({
-        let database = watched.client.database("db");
+        let database = observed.client.database("db");
         async move { bounded(database.run_command(doc! { "slow": 1 })).await }
     });
     deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
-    let mut session = begin(&watched).await;
+    let mut session = begin(&observed).await;
     let is_checkout_started =
         |it: &CmapEvent| matches!(it, CmapEvent::ConnectionCheckoutStarted(_));
-    let (result, ()) = tokio::join!(insert(&watched, &mut session), async {
-        watched.pools.wait_for(2, is_checkout_started).await;
+    let (result, ()) = tokio::join!(insert(&observed, &mut session), async {
+        observed.pools.wait_for(2, is_checkout_started).await;
         deployment.gate.open();
     });
     slow.await.unwrap().unwrap_err();
@@ -211,40 +212,41 @@ async fn a_cleared_pool_is_a_reason_to_run_all_of_it_again() {
     assert_eq!(error.outcome(), Outcome::NotSent);
     // Nothing was sent, so there is nothing to abort.
     abort(&mut session).await;
-    assert!(watched.started("abortTransaction").is_empty());
+    assert!(observed.started("abortTransaction").is_empty());
 }
 
 #[tokio::test]
-async fn a_session_that_is_dropped_aborts_its_transaction() {
+async fn a_dropped_session_aborts_its_transaction() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
     drop(session);
     let log = deployment.server().wait_for(|log| !log.named("abortTransaction").is_empty()).await;
     assert_eq!(log.named("abortTransaction")[0].body.get_i64("txnNumber").unwrap(), 1);
     // One that was committed, or never began, is left alone.
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
     commit(&mut session).await.unwrap();
     drop(session);
-    drop(begin(&watched).await);
-    watched.client.clone().shutdown().await;
+    drop(begin(&observed).await);
+    observed.client.clone().shutdown().await;
     assert_eq!(deployment.requests("abortTransaction").len(), 1);
 }
 
 #[tokio::test]
-async fn an_abort_is_tried_again_and_its_failure_is_nobodys_concern() {
+async fn an_abort_is_retried_and_its_errors_are_ignored() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "retryWrites=false").await;
-    for faults in [vec![Fault::LostReply], vec![Fault::LostReply; 2], vec![Fault::Refused(8, &[])]]
+    let observed = ObservedClient::new(&deployment, "retryWrites=false").await;
+    for faults in
+        [vec![Fault::LostReply], vec![Fault::LostReply; 2], vec![Fault::CommandError(8, &[])]]
     {
-        let mut session = begin(&watched).await;
-        insert(&watched, &mut session).await.unwrap();
-        let before = watched.started("abortTransaction").len();
-        deployment.suffer(&faults);
+        let mut session = begin(&observed).await;
+        insert(&observed, &mut session).await.unwrap();
+        let before = observed.started("abortTransaction").len();
+        deployment.inject(&faults);
         abort(&mut session).await;
-        let sent = watched.started("abortTransaction").len() - before;
+        let sent = observed.started("abortTransaction").len() - before;
         let expected = if faults.len() == 1 && !faults[0].is_answered() { 2 } else { faults.len() };
         assert_eq!(sent, expected, "{faults:?}");
         assert_eq!(session.transaction_state(), TransactionState::Aborted);

@@ -1,17 +1,17 @@
-//! Server of the model: numbered documents, and the effects of the real requests on them by the time. Results
-//! are cached.
+//! Server of the model: numbered documents, and the effects of the real requests on them at a time. Results are
+//! cached.
 
 use std::{collections::HashMap, sync::Arc};
 
 use bson::{Bson, DateTime, Document, Timestamp};
 use steadfast_query::{Collections, Environment, Filter, Pipeline, Update};
 
-use super::{BYSTANDER, KEEP, MARGIN, Setting, UNTIL, Without};
+use super::{KEEP, MARGIN, ModelSetting, OTHER_AMOUNT, OmittedRule, UNTIL};
 use crate::counter::{
     Fields, Intent,
     candidate::Candidate,
-    course::{CounterReply, CounterRequest, TokenState},
-    documents::{self, Ages, Statement},
+    documents::{self, Statement, SweepAges},
+    increment::{CounterReply, CounterRequest, TokenState},
 };
 
 /// Real time.
@@ -23,7 +23,7 @@ pub(super) enum Moment {
     /// After the margin.
     Due,
     /// After the time that tombstones are kept.
-    Forgotten,
+    TombstonesRemoved,
 }
 
 /// Time of a server's clock.
@@ -34,8 +34,8 @@ impl Moment {
         match self {
             Self::InTime => Some(Self::Over),
             Self::Over => Some(Self::Due),
-            Self::Due => Some(Self::Forgotten),
-            Self::Forgotten => None,
+            Self::Due => Some(Self::TombstonesRemoved),
+            Self::TombstonesRemoved => None,
         }
     }
 
@@ -45,7 +45,7 @@ impl Moment {
             Self::InTime => UNTIL - 1,
             Self::Over => UNTIL,
             Self::Due => UNTIL + MARGIN,
-            Self::Forgotten => UNTIL + MARGIN + KEEP,
+            Self::TombstonesRemoved => UNTIL + MARGIN + KEEP,
         };
         [exact, exact - MARGIN + 1]
     }
@@ -53,32 +53,32 @@ impl Moment {
 
 /// Request to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Request {
+pub(super) enum ModelRequest {
     StepOne,
     Create,
-    Look,
+    ReadToken,
     GiveUp,
     StepTwo {
         leaves_tombstone: bool,
     },
-    Forget,
+    RemoveTombstone,
     /// Request of a sweep, by its number.
     Sweep(usize),
 }
 
-impl Request {
-    pub(super) fn of(ask: CounterRequest) -> Self {
-        match ask {
+impl ModelRequest {
+    pub(super) fn of(request: CounterRequest) -> Self {
+        match request {
             CounterRequest::StepOne => Self::StepOne,
-            CounterRequest::Create => Self::Create,
-            CounterRequest::Look => Self::Look,
+            CounterRequest::CreateCounter => Self::Create,
+            CounterRequest::ReadToken => Self::ReadToken,
             CounterRequest::GiveUp => Self::GiveUp,
             CounterRequest::StepTwo { leaves_tombstone } => Self::StepTwo { leaves_tombstone },
         }
     }
 
-    pub(super) fn if_it_writes(self) -> Option<Self> {
-        (self != Self::Look).then_some(self)
+    pub(super) fn if_write(self) -> Option<Self> {
+        (self != Self::ReadToken).then_some(self)
     }
 }
 
@@ -86,35 +86,35 @@ impl Request {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Executed {
     pub(super) document: usize,
-    pub(super) answer: CounterReply,
+    pub(super) reply: CounterReply,
 }
 
 /// Contents of a document.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tally {
+pub(super) struct CounterTally {
     pub(super) counter: i64,
     pub(super) is_pending: bool,
 }
 
-pub(super) struct Server {
+pub(super) struct ModelServer {
     fields: Fields,
     intent: Intent,
-    ages: Ages,
-    without: Without,
+    ages: SweepAges,
+    omitted: OmittedRule,
     documents: Vec<Option<Document>>,
     sweeps: Vec<Statement>,
-    executed: HashMap<(Request, usize, Clock), Executed>,
-    swept: HashMap<(usize, Clock), Vec<Request>>,
+    executed: HashMap<(ModelRequest, usize, Clock), Executed>,
+    swept: HashMap<(usize, Clock), Vec<ModelRequest>>,
 }
 
-impl Server {
-    pub(super) fn new(setting: Setting, intent: &Intent) -> Self {
+impl ModelServer {
+    pub(super) fn new(setting: ModelSetting, intent: &Intent) -> Self {
         let margin = std::time::Duration::from_millis(MARGIN as u64);
         Self {
             fields: Fields::default(),
             intent: intent.clone(),
-            ages: Ages { margin, keep: setting.keep(), plain: margin },
-            without: setting.without,
+            ages: SweepAges { margin, keep: setting.keep(), plain: margin },
+            omitted: setting.omitted,
             documents: Vec::new(),
             sweeps: Vec::new(),
             executed: HashMap::new(),
@@ -127,14 +127,14 @@ impl Server {
         number(&mut self.documents, document)
     }
 
-    pub(super) fn tally(&self, document: usize) -> Tally {
+    pub(super) fn tally(&self, document: usize) -> CounterTally {
         let Some(document) = &self.documents[document] else {
-            return Tally { counter: 0, is_pending: false };
+            return CounterTally { counter: 0, is_pending: false };
         };
         let is_ours = |entry: &Bson| {
             entry.as_document().is_some_and(|entry| entry.get("token") == Some(&self.token()))
         };
-        Tally {
+        CounterTally {
             counter: document.get_i64("counter").unwrap(),
             is_pending: document.get_array("pending").is_ok_and(|all| all.iter().any(is_ours)),
         }
@@ -144,7 +144,12 @@ impl Server {
         self.intent.token.into()
     }
 
-    pub(super) fn execute(&mut self, request: Request, document: usize, now: Clock) -> Executed {
+    pub(super) fn execute(
+        &mut self,
+        request: ModelRequest,
+        document: usize,
+        now: Clock,
+    ) -> Executed {
         if let Some(executed) = self.executed.get(&(request, document, now)) {
             return *executed;
         }
@@ -153,46 +158,52 @@ impl Server {
         executed
     }
 
-    fn compute(&mut self, request: Request, document: usize, now: Clock) -> Executed {
+    fn compute(&mut self, request: ModelRequest, document: usize, now: Clock) -> Executed {
         let (fields, intent) = (&self.fields, &self.intent);
         let mut statement = match request {
-            Request::StepOne => documents::step_one(fields, intent),
-            Request::Create => documents::create(fields, &intent.id),
-            Request::Look => {
-                let found = self.run(&documents::look(fields, intent), document, now);
-                let place = TokenState::read(found.first()).unwrap();
-                return Executed { document, answer: CounterReply::Found(place) };
+            ModelRequest::StepOne => documents::step_one(fields, intent),
+            ModelRequest::Create => documents::create(fields, &intent.id),
+            ModelRequest::ReadToken => {
+                let found = self.run(&documents::read_token(fields, intent), document, now);
+                let state = TokenState::read(found.first()).unwrap();
+                return Executed { document, reply: CounterReply::Token(state) };
             }
-            Request::GiveUp => documents::give_up(fields, intent, self.ages.keep),
-            Request::StepTwo { leaves_tombstone } => {
+            ModelRequest::GiveUp => documents::give_up(fields, intent, self.ages.keep),
+            ModelRequest::StepTwo { leaves_tombstone } => {
                 documents::step_two(fields, intent, leaves_tombstone)
             }
-            Request::Forget => documents::forget(fields, intent, self.ages.margin),
-            Request::Sweep(number) => self.sweeps[number].clone(),
+            ModelRequest::RemoveTombstone => {
+                documents::remove_tombstone(fields, intent, self.ages.margin)
+            }
+            ModelRequest::Sweep(number) => self.sweeps[number].clone(),
         };
-        self.weaken(request, &mut statement);
-        let (after, matched) = self.update(&statement, document, request == Request::Create, now);
-        let answer = match request {
-            Request::StepOne => CounterReply::StepOne(matched),
-            Request::Create => CounterReply::Created(!matched),
-            Request::GiveUp => CounterReply::GaveUp(matched),
-            Request::StepTwo { .. } => CounterReply::StepTwo,
-            Request::Look | Request::Forget | Request::Sweep(_) => CounterReply::StepTwo,
+        self.omit_rule(request, &mut statement);
+        let (after, matched) =
+            self.update(&statement, document, request == ModelRequest::Create, now);
+        let reply = match request {
+            ModelRequest::StepOne => CounterReply::StepOne(matched),
+            ModelRequest::Create => CounterReply::Created(!matched),
+            ModelRequest::GiveUp => CounterReply::GaveUp(matched),
+            ModelRequest::StepTwo { .. } => CounterReply::StepTwo,
+            ModelRequest::ReadToken | ModelRequest::RemoveTombstone | ModelRequest::Sweep(_) => {
+                CounterReply::StepTwo
+            }
         };
-        Executed { document: after, answer }
+        Executed { document: after, reply }
     }
 
-    /// Removes the rule that is left out.
-    fn weaken(&self, request: Request, statement: &mut Statement) {
-        match (self.without, request) {
-            (Without::Tombstones, Request::StepTwo { .. } | Request::Sweep(_))
-            | (Without::GivingUpFirmly, Request::GiveUp) => {
+    /// Removes the omitted rule from a statement.
+    fn omit_rule(&self, request: ModelRequest, statement: &mut Statement) {
+        match (self.omitted, request) {
+            (OmittedRule::Tombstones, ModelRequest::StepTwo { .. } | ModelRequest::Sweep(_))
+            | (OmittedRule::TombstoneOfGiveUp, ModelRequest::GiveUp) => {
                 statement.update.remove("$push");
                 if statement.update.is_empty() {
                     statement.update.insert("$unset", bson::doc! { "nothing": 1 });
                 }
             }
-            (Without::Fence, Request::StepOne) | (Without::Margin, Request::Sweep(_)) => {
+            (OmittedRule::Fence, ModelRequest::StepOne)
+            | (OmittedRule::Margin, ModelRequest::Sweep(_)) => {
                 statement.filter.remove("$expr");
             }
             _ => {}
@@ -226,16 +237,16 @@ impl Server {
         let env = environment(now);
         let pipeline = Pipeline::parse(stages, "model", &env).unwrap();
         let documents = self.documents[document].iter().cloned().map(Arc::new).collect();
-        pipeline.run(documents, &NoOthers, &env).unwrap()
+        pipeline.run(documents, &NoOtherCollections, &env).unwrap()
     }
 
     /// Requests of a sweep that reads the document now: for all tokens at once, and one by one.
-    pub(super) fn sweep(&mut self, document: usize, now: Clock) -> Vec<Request> {
+    pub(super) fn sweep(&mut self, document: usize, now: Clock) -> Vec<ModelRequest> {
         if let Some(requests) = self.swept.get(&(document, now)) {
             return requests.clone();
         }
         let mut ages = self.ages;
-        if self.without == Without::Margin {
+        if self.omitted == OmittedRule::Margin {
             ages.margin = std::time::Duration::ZERO;
         }
         let found = self.run(&documents::candidates(&self.fields, &ages), document, now);
@@ -243,14 +254,14 @@ impl Server {
         for candidate in found {
             let candidate: Candidate = bson::deserialize_from_document(candidate).unwrap();
             for statement in statements(&candidate, &self.fields, &ages) {
-                requests.push(Request::Sweep(number(&mut self.sweeps, statement)));
+                requests.push(ModelRequest::Sweep(number(&mut self.sweeps, statement)));
             }
         }
         self.swept.insert((document, now), requests.clone());
         requests
     }
 
-    /// Document after a sweep that nothing disturbs.
+    /// Document after an undisturbed sweep.
     pub(super) fn swept(&mut self, document: usize, moment: Moment) -> usize {
         let [now, _] = moment.clocks();
         let requests = self.sweep(document, now);
@@ -260,7 +271,7 @@ impl Server {
     }
 }
 
-fn statements(candidate: &Candidate, fields: &Fields, ages: &Ages) -> Vec<Statement> {
+fn statements(candidate: &Candidate, fields: &Fields, ages: &SweepAges) -> Vec<Statement> {
     let groups = candidate.groups().flat_map(|all| [all].into_iter().chain(all.one_by_one()));
     let mut statements: Vec<_> = groups
         .map(|tokens| {
@@ -269,8 +280,8 @@ fn statements(candidate: &Candidate, fields: &Fields, ages: &Ages) -> Vec<Statem
         })
         .collect();
     if candidate.old > 0 {
-        let last = ages.last_forgotten(candidate.now);
-        statements.push(documents::forget_all(fields, &candidate.id, last));
+        let last = ages.newest_removable_tombstone(candidate.now);
+        statements.push(documents::remove_tombstones(fields, &candidate.id, last));
     }
     statements
 }
@@ -286,12 +297,12 @@ fn environment(now: Clock) -> Environment {
     Environment::new(DateTime::from_millis(now), Timestamp { time: 1, increment: 1 }, 1)
 }
 
-struct NoOthers;
+struct NoOtherCollections;
 
-impl Collections for NoOthers {
+impl Collections for NoOtherCollections {
     fn documents(&self, _database: &str, _collection: &str) -> Vec<Arc<Document>> {
         Vec::new()
     }
 }
 
-const _: () = assert!(BYSTANDER > 2, "a token counted twice must show");
+const _: () = assert!(OTHER_AMOUNT > 2, "a token counted twice must be visible");

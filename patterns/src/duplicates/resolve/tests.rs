@@ -16,15 +16,15 @@ fn id(seconds: u8, rest: u8) -> ObjectId {
     ObjectId::from_bytes([0, 0, 0, seconds, 0, 0, 0, 0, 0, 0, 0, rest])
 }
 
-fn place(document: &Document) -> KeyPosition {
-    key().place(&RawDocumentBuf::try_from(document).unwrap()).unwrap()
+fn position(document: &Document) -> KeyPosition {
+    key().position(&RawDocumentBuf::try_from(document).unwrap()).unwrap()
 }
 
-/// Classification of documents that come in this order.
+/// Classification of documents in this order.
 fn resolve(keep: Keep, documents: &[Document]) -> Vec<Resolved<Bson>> {
     let mut resolver = Resolver::new(keep);
     for document in documents {
-        resolver.offer(place(document), document.get("n").unwrap().clone());
+        resolver.offer(position(document), document.get("n").unwrap().clone());
     }
     resolver.finish();
     std::iter::from_fn(|| resolver.next()).collect()
@@ -38,12 +38,12 @@ fn surplus(n: i32) -> Resolved<Bson> {
     Resolved::Surplus(n.into())
 }
 
-fn apart(n: i32) -> Resolved<Bson> {
+fn not_a_copy(n: i32) -> Resolved<Bson> {
     Resolved::NotACopy(n.into())
 }
 
 #[test]
-fn the_first_or_the_last_copy_of_each_event_is_chosen() {
+fn the_first_or_the_last_copy_of_each_event_is_returned() {
     let documents = [
         doc! { "n": 1, "_id": id(1, 1), "k": 1 },
         doc! { "n": 2, "_id": id(2, 0), "k": 1.0 },
@@ -63,7 +63,7 @@ fn the_first_or_the_last_copy_of_each_event_is_chosen() {
 }
 
 #[test]
-fn what_stands_apart_is_passed_through_and_parts_no_copies() {
+fn documents_that_are_not_copies_are_returned_between_copies() {
     let documents = [
         doc! { "n": 1, "_id": id(1, 1) },
         doc! { "n": 2, "_id": id(1, 2), "k": null },
@@ -74,22 +74,22 @@ fn what_stands_apart_is_passed_through_and_parts_no_copies() {
     ];
     assert_eq!(
         resolve(Keep::First, &documents),
-        [apart(1), apart(2), chosen(3), apart(4), apart(5), surplus(6)]
+        [not_a_copy(1), not_a_copy(2), chosen(3), not_a_copy(4), not_a_copy(5), surplus(6)]
     );
     assert_eq!(
         resolve(Keep::Last, &documents),
-        [apart(1), apart(2), apart(4), apart(5), surplus(3), chosen(6)]
+        [not_a_copy(1), not_a_copy(2), not_a_copy(4), not_a_copy(5), surplus(3), chosen(6)]
     );
 }
 
 /// A document that counts the existing ones.
-struct Counted {
+struct TrackedDocument {
     document: Document,
     alive: Rc<Cell<usize>>,
     most: Rc<Cell<usize>>,
 }
 
-impl Counted {
+impl TrackedDocument {
     fn new(document: Document, alive: &Rc<Cell<usize>>, most: &Rc<Cell<usize>>) -> Self {
         alive.set(alive.get() + 1);
         most.set(most.get().max(alive.get()));
@@ -97,7 +97,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for TrackedDocument {
     fn drop(&mut self) {
         self.alive.set(self.alive.get() - 1);
         assert!(self.most.get() > 0);
@@ -115,13 +115,13 @@ fn read(keep: Keep, sources: Vec<Box<dyn Iterator<Item = Document>>>) -> (Vec<Do
     loop {
         while let Some(source) = merge.source_to_read() {
             let document = sources[source].next();
-            let read = document.map(|it| (place(&it), Counted::new(it, &alive, &most)));
+            let read = document.map(|it| (position(&it), TrackedDocument::new(it, &alive, &most)));
             merge.fill(source, read);
         }
-        let head = merge.take();
-        let ended = head.is_none();
-        match head {
-            Some(head) => resolver.offer(head.place, head.document),
+        let next = merge.take();
+        let ended = next.is_none();
+        match next {
+            Some(next) => resolver.offer(next.position, next.document),
             None => resolver.finish(),
         }
         while let Some(resolved) = resolver.next() {
@@ -136,7 +136,7 @@ fn read(keep: Keep, sources: Vec<Box<dyn Iterator<Item = Document>>>) -> (Vec<Do
 }
 
 #[test]
-fn a_reading_of_many_copies_holds_one_document_of_each_source_and_one_more() {
+fn read_of_many_copies_holds_one_document_per_source_and_one_more() {
     let source = |datacenter: u8| -> Box<dyn Iterator<Item = Document>> {
         let document = move |n: i32| {
             let second = u8::try_from(n % 2).unwrap();
@@ -193,9 +193,9 @@ fn sorted_by_key(mut documents: Vec<Document>) -> Vec<Document> {
 }
 
 proptest! {
-    /// However copies are spread over deployments, the result is that of one look at all of them.
+    /// The distribution of copies over deployments does not change the result.
     #[test]
-    fn every_event_is_read_once_however_its_copies_are_spread(documents in some_documents()) {
+    fn every_event_is_returned_once_for_any_distribution_of_its_copies(documents in some_documents()) {
         for keep in [Keep::First, Keep::Last] {
             let parts: Vec<Box<dyn Iterator<Item = Document>>> = (0..3)
                 .map(|datacenter| {
@@ -208,7 +208,7 @@ proptest! {
 
             let mut expected: Vec<Document> = Vec::new();
             for document in &documents {
-                let copy = |it: &&mut Document| match (place(it), place(document)) {
+                let copy = |it: &&mut Document| match (position(it), position(document)) {
                     (KeyPosition::EventCopy(left), KeyPosition::EventCopy(right)) => left.event == right.event,
                     _ => false,
                 };
@@ -230,11 +230,11 @@ proptest! {
                 ids
             };
             prop_assert_eq!(ids(&read), ids(&expected));
-            let named = read.iter().filter_map(|it| match place(it) {
-                KeyPosition::EventCopy(named) => Some(named.event),
+            let events = read.iter().filter_map(|it| match position(it) {
+                KeyPosition::EventCopy(copy) => Some(copy.event),
                 KeyPosition::WithoutAge(_) | KeyPosition::NotACopy(_) => None,
             });
-            prop_assert!(named.is_sorted());
+            prop_assert!(events.is_sorted());
         }
     }
 }

@@ -3,17 +3,16 @@
 //! Three steps, each with write concern `majority`:
 //!
 //! 1. Every copy to be deleted is marked with an id of this deletion.
-//! 2. Every copy to be kept is confirmed: it is there, and a mark of another deletion that it may have is
-//!    overwritten.
-//! 3. Every marked copy whose keeper was confirmed is deleted, if it still bears this deletion's mark.
+//! 2. Every copy to be kept is confirmed: it exists, and a mark of another deletion is overwritten.
+//! 3. Every marked copy is deleted if the copy to keep was confirmed and the mark is still that of this deletion.
 //!
-//! Suppose that deletion D removes copy X because of copy Y, and another one removes Y because of Z. Y had no
-//! other mark when D confirmed it, so the mark that Y was deleted with is later; D's mark on X was earlier. So
-//! along a chain of deletions marks are always later, and no chain returns to its beginning: the copy at its
-//! end stays. Another read would not be enough, because reads of two copies are two moments.
+//! Suppose that deletion D deletes copy X because Y exists, and another deletion deletes Y because Z exists. When D
+//! confirmed Y, Y had no other mark, so the mark of the other deletion is later than D's mark on X. So along a
+//! chain of deletions each mark is later than the one before, and no chain is a cycle: the copy at its end stays.
+//! Another read instead of the marks would not be enough, because two copies are read at different times.
 //!
-//! Each step changes the document. A primary that has stepped down without noticing would acknowledge a write
-//! that changes nothing.
+//! Each step changes the document, because a primary that has not detected yet that it was replaced would
+//! acknowledge a write that changes nothing.
 
 use std::error::Error as _;
 
@@ -22,9 +21,9 @@ use steadfast::options::WriteConcern;
 
 use super::{
     Deployments,
-    group::{Copy, Group},
+    group::{CopyGroup, ListedCopy},
 };
-use crate::duplicates::{MARK, key::Event};
+use crate::duplicates::{MARK, key::EventKey};
 use steadfast::{
     error::{Error, ErrorKind, Result},
     options::{DeleteOneModel, UpdateOneModel, WriteModel},
@@ -33,7 +32,7 @@ use steadfast::{
 impl Deployments {
     /// Deletes the other copies of these events. Returns the number of deleted copies, and the error of copies
     /// that could not be marked. These are not deleted, and do not delay the others.
-    pub(super) async fn delete(&self, groups: &[Group]) -> Result<(u64, Option<Error>)> {
+    pub(super) async fn delete(&self, groups: &[CopyGroup]) -> Result<(u64, Option<Error>)> {
         if groups.is_empty() {
             return Ok((0, None));
         }
@@ -51,9 +50,9 @@ impl Deployments {
         Ok((deleted, unmarked.or(unkept)))
     }
 
-    /// Removes marks that were found, if they are still there: their trims have ended, or will not delete these
+    /// Removes marks that the trim has found, if they still exist: their trims have ended, or will not delete these
     /// copies.
-    pub(super) async fn unmark(&self, marked: &[(Event, Copy)]) -> Result<()> {
+    pub(super) async fn unmark(&self, marked: &[(EventKey, ListedCopy)]) -> Result<()> {
         let copies: Vec<_> = marked.iter().map(|(event, copy)| (event, copy)).collect();
         // One for each trim.
         let mut marks: Vec<_> = marked.iter().filter_map(|(_, copy)| copy.mark.clone()).collect();
@@ -64,39 +63,39 @@ impl Deployments {
     /// Returns the events whose copy to keep exists, those whose copy does not, and the error of copies that
     /// could not be marked.
     ///
-    /// The copy gets a mark that no trim deletes by, in place of any other, and loses it again. The mark is
-    /// read back instead of counted: a shard may count orphaned documents.
+    /// The copy gets a mark that no trim deletes by, which replaces any other and is removed again. The mark is
+    /// read back instead of counted, because a shard may count orphaned documents.
     async fn confirm<'g>(
         &self,
-        groups: &'g [Group],
-    ) -> Result<(Vec<&'g Group>, Vec<&'g Group>, Option<Error>)> {
+        groups: &'g [CopyGroup],
+    ) -> Result<(Vec<&'g CopyGroup>, Vec<&'g CopyGroup>, Option<Error>)> {
         let mark = ObjectId::new();
         let confirmation = |filter| UpdateOneModel::new(filter, mark_with(mark));
-        let (_, refused) = self.write_in_part(kept(groups), confirmation).await?;
-        let marked = self.look(groups, Some(mark)).await?;
-        let is_there = |group: &&Group| marked.has(&group.event, &group.kept);
-        let (there, gone): (Vec<_>, Vec<_>) = groups.iter().partition(is_there);
-        self.write(kept(there.clone()), unmarking(mark)).await?;
-        Ok((there, gone, refused))
+        let (_, rejected) = self.write_in_part(kept(groups), confirmation).await?;
+        let marked = self.reread(groups, Some(mark)).await?;
+        let exists = |group: &&CopyGroup| marked.has(&group.event, &group.kept);
+        let (found, missing): (Vec<_>, Vec<_>) = groups.iter().partition(exists);
+        self.write(kept(found.clone()), unmarking(mark)).await?;
+        Ok((found, missing, rejected))
     }
 
     /// Writes each of these copies, in one bulk write for each deployment. Returns the number of deleted ones.
     async fn write<'c, M: Into<WriteModel>>(
         &self,
-        copies: impl IntoIterator<Item = (&'c Event, &'c Copy)>,
+        copies: impl IntoIterator<Item = (&'c EventKey, &'c ListedCopy)>,
         model: impl Fn(Document) -> M,
     ) -> Result<u64> {
-        let (deleted, refused) = self.write_in_part(copies, model).await?;
-        refused.map_or(Ok(deleted), Err)
+        let (deleted, rejected) = self.write_in_part(copies, model).await?;
+        rejected.map_or(Ok(deleted), Err)
     }
 
     /// Writes each of these copies. Returns also the error of those that servers rejected.
     async fn write_in_part<'c, M: Into<WriteModel>>(
         &self,
-        copies: impl IntoIterator<Item = (&'c Event, &'c Copy)>,
+        copies: impl IntoIterator<Item = (&'c EventKey, &'c ListedCopy)>,
         model: impl Fn(Document) -> M,
     ) -> Result<(u64, Option<Error>)> {
-        let mut refused = None;
+        let mut rejected = None;
         let mut models: Vec<Vec<WriteModel>> = vec![Vec::new(); self.collections.len()];
         for (event, copy) in copies {
             models[copy.source].push(model(self.identity(event, copy)).into());
@@ -113,15 +112,15 @@ impl Deployments {
                 .await;
             match result {
                 Ok(result) => deleted += result.deleted_count,
-                Err(error) if is_of_statements(&error) => refused = refused.or(Some(error)),
+                Err(error) if is_of_statements(&error) => rejected = rejected.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
-        Ok((deleted, refused))
+        Ok((deleted, rejected))
     }
 
     /// Returns a filter that matches this copy only. It contains the datacenter, which targets its shards.
-    fn identity(&self, event: &Event, copy: &Copy) -> Document {
+    fn identity(&self, event: &EventKey, copy: &ListedCopy) -> Document {
         let mut filter = doc! { "_id": copy.id };
         filter.extend(self.key.filter(event));
         let datacenter = copy.datacenter.clone().map_or(Bson::Null, |it| doc! { "$eq": it }.into());
@@ -139,14 +138,14 @@ fn is_of_statements(error: &Error) -> bool {
 }
 
 fn others<'g>(
-    groups: impl IntoIterator<Item = &'g Group>,
-) -> impl Iterator<Item = (&'g Event, &'g Copy)> {
+    groups: impl IntoIterator<Item = &'g CopyGroup>,
+) -> impl Iterator<Item = (&'g EventKey, &'g ListedCopy)> {
     groups.into_iter().flat_map(|group| group.others.iter().map(|copy| (&group.event, copy)))
 }
 
 fn kept<'g>(
-    groups: impl IntoIterator<Item = &'g Group>,
-) -> impl Iterator<Item = (&'g Event, &'g Copy)> {
+    groups: impl IntoIterator<Item = &'g CopyGroup>,
+) -> impl Iterator<Item = (&'g EventKey, &'g ListedCopy)> {
     groups.into_iter().map(|group| (&group.event, &group.kept))
 }
 

@@ -6,15 +6,15 @@ use bson::{Bson, DateTime, oid::ObjectId};
 use steadfast_value::{BinaryOrder, compare};
 
 use super::report::CopyLocation;
-use crate::duplicates::{Keep, key::Event};
+use crate::duplicates::{Keep, key::EventKey};
 
-/// Largest number of copies of an event. More suggest that the key does not identify an event, and they are
+/// Largest number of copies of an event. More copies suggest that the key does not identify an event; they are
 /// kept.
-const CROWD: usize = 1_000;
+const MAX_COPIES: usize = 1_000;
 
 /// Copy with the fields that identify it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Copy {
+pub(super) struct ListedCopy {
     /// Index of the deployment.
     pub(super) source: usize,
     pub(super) id: ObjectId,
@@ -23,7 +23,7 @@ pub(super) struct Copy {
     pub(super) mark: Option<Bson>,
 }
 
-impl Copy {
+impl ListedCopy {
     /// Order of copies, the same for all clients: it does not depend on the order of the deployments.
     fn age(&self, other: &Self) -> Ordering {
         let datacenter = |it: &Self| it.datacenter.clone().unwrap_or(Bson::Null);
@@ -33,43 +33,43 @@ impl Copy {
     }
 
     /// Returns `true` if the order of the two is unknown.
-    pub(super) fn is_as_old_as(&self, other: &Self) -> bool {
+    pub(super) fn has_same_age_as(&self, other: &Self) -> bool {
         self.age(other).is_eq()
     }
 
-    pub(super) fn shown(&self) -> CopyLocation {
+    pub(super) fn location(&self) -> CopyLocation {
         CopyLocation { deployment: self.source, id: self.id, datacenter: self.datacenter.clone() }
     }
 }
 
 /// Event with its copies.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) event: Event,
-    pub(super) kept: Copy,
-    pub(super) others: Vec<Copy>,
-    is_crowded: bool,
+pub(super) struct CopyGroup {
+    pub(super) event: EventKey,
+    pub(super) kept: ListedCopy,
+    pub(super) others: Vec<ListedCopy>,
+    exceeds_max_copies: bool,
 }
 
-impl Group {
+impl CopyGroup {
     /// Returns the number of copies.
     pub(super) fn len(&self) -> usize {
         1 + self.others.len()
     }
 
     /// Returns `true` if there are several copies, or the only one has a mark.
-    fn concerns(&self) -> bool {
+    fn needs_work(&self) -> bool {
         self.len() > 1 || self.kept.mark.is_some()
     }
 
     /// Returns the copies that had a mark.
-    pub(super) fn marked(&self) -> Vec<(Event, Copy)> {
+    pub(super) fn marked(&self) -> Vec<(EventKey, ListedCopy)> {
         let marked = self.copies().filter(|copy| copy.mark.is_some());
         marked.map(|copy| (self.event.clone(), copy.clone())).collect()
     }
 
     /// Returns all copies.
-    pub(super) fn copies(&self) -> impl Iterator<Item = &Copy> {
+    pub(super) fn copies(&self) -> impl Iterator<Item = &ListedCopy> {
         [&self.kept].into_iter().chain(&self.others)
     }
 
@@ -87,8 +87,8 @@ impl Group {
     }
 
     /// Returns `true` if there are more than the largest number of copies.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.is_crowded
+    pub(super) fn exceeds_max_copies(&self) -> bool {
+        self.exceeds_max_copies
     }
 
     /// Returns the time of the latest copy.
@@ -98,33 +98,34 @@ impl Group {
     }
 }
 
-/// Groups copies, which come event by event.
+/// Groups copies, which are sorted by event.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
-    open: Option<Group>,
+pub(super) struct CopyGroups {
+    open: Option<CopyGroup>,
 }
 
-impl Groups {
+impl CopyGroups {
     /// Adds a copy. Returns the previous event if this copy is of another one, and the previous one needs work.
-    pub(super) fn add(&mut self, event: Event, copy: Copy) -> Option<Group> {
+    pub(super) fn add(&mut self, event: EventKey, copy: ListedCopy) -> Option<CopyGroup> {
         match &mut self.open {
             Some(group) if group.event == event => {
-                if group.others.len() < CROWD {
+                if group.others.len() < MAX_COPIES {
                     group.others.push(copy);
                 } else {
-                    group.is_crowded = true;
+                    group.exceeds_max_copies = true;
                 }
                 None
             }
             _ => {
-                let next = Group { event, kept: copy, others: Vec::new(), is_crowded: false };
-                self.open.replace(next).filter(Group::concerns)
+                let next =
+                    CopyGroup { event, kept: copy, others: Vec::new(), exceeds_max_copies: false };
+                self.open.replace(next).filter(CopyGroup::needs_work)
             }
         }
     }
 
     /// Returns the last event, if it needs work.
-    pub(super) fn finish(&mut self) -> Option<Group> {
-        self.open.take().filter(Group::concerns)
+    pub(super) fn finish(&mut self) -> Option<CopyGroup> {
+        self.open.take().filter(CopyGroup::needs_work)
     }
 }

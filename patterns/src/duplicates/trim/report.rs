@@ -10,7 +10,7 @@ use steadfast::error::Error;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrimReport {
-    /// `true` if nothing was deleted on purpose.
+    /// `true` if it was a dry run, which deletes nothing.
     pub dry_run: bool,
     /// Documents that were read.
     pub examined: u64,
@@ -24,13 +24,12 @@ pub struct TrimReport {
     pub differing: u64,
     /// Events that were skipped because a copy is younger than [`older_than`](super::Trim::older_than).
     pub too_young: u64,
-    /// Copies that were missing, or whose one to keep was, when they were read again.
-    pub gone: u64,
-    /// Copies that were kept because one has the `_id` and the datacenter of another, so that the two are not
-    /// distinguishable.
+    /// Copies that no longer existed when they were read again, or whose copy to keep did not.
+    pub missing: u64,
+    /// Copies that were kept because another copy has the same `_id` and the same datacenter.
     pub indistinguishable: u64,
     /// Events with more than a thousand copies, which were skipped: check the key.
-    pub crowded: u64,
+    pub too_many_copies: u64,
     /// Documents without a key.
     pub missing_key: u64,
     /// Documents whose key is an array.
@@ -75,9 +74,9 @@ pub enum Finding {
     Differs,
     /// A copy of the event is younger than [`older_than`](super::Trim::older_than).
     TooYoung,
-    /// Missing, or the one to keep was, when they were read again.
-    Gone,
-    /// Not distinguishable: it has the `_id` and the datacenter of another copy.
+    /// It no longer existed when it was read again, or the copy to keep did not.
+    Missing,
+    /// Another copy has the same `_id` and the same datacenter.
     Indistinguishable,
 }
 
@@ -87,7 +86,7 @@ impl fmt::Display for Finding {
             Self::Surplus => "surplus",
             Self::Differs => "differs",
             Self::TooYoung => "too young",
-            Self::Gone => "gone",
+            Self::Missing => "missing",
             Self::Indistinguishable => "indistinguishable",
         })
     }

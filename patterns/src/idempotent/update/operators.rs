@@ -2,49 +2,53 @@
 
 use bson::{Bson, Document};
 
-use super::{Idempotence, filter, paths::Touched};
+use super::{Idempotence, filter, paths::ChangedPaths};
 
 /// Checks an operator at all its paths, and records the paths.
-pub(super) fn of_operator(operator: &str, arguments: &Bson, touched: &mut Touched) -> Idempotence {
+pub(super) fn of_operator(
+    operator: &str,
+    arguments: &Bson,
+    changed: &mut ChangedPaths,
+) -> Idempotence {
     let Some(known) = Operator::of(operator) else {
-        return Idempotence::Unknown(format!("{operator} is not an operator that is known here"));
+        return Idempotence::Unknown(format!("the check does not support the operator {operator}"));
     };
     let Bson::Document(arguments) = arguments else {
-        return Idempotence::Unknown(format!("{operator} is not followed by a document"));
+        return Idempotence::Unknown(format!("the argument of {operator} is not a document"));
     };
-    touched.all(arguments.keys());
+    changed.all(arguments.keys());
     if known == Operator::Rename {
-        touched.all(arguments.values().filter_map(Bson::as_str));
+        changed.all(arguments.values().filter_map(Bson::as_str));
     }
-    let verdicts = arguments.iter().map(|(path, argument)| known.at(operator, path, argument));
-    verdicts.fold(Idempotence::Idempotent, |all, one| all.and(|| one))
+    let checks = arguments.iter().map(|(path, argument)| known.at(operator, path, argument));
+    checks.fold(Idempotence::Idempotent, |all, one| all.and(|| one))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     /// Sets a value independent of the current one.
-    Says,
+    SetsValue,
     Rename,
     Pull,
     Bit,
-    /// Changes the document each time, in this way.
-    Does(&'static str),
+    /// Changes the document at each execution; the verb of the message.
+    Accumulates(&'static str),
 }
 
 impl Operator {
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "$set" | "$setOnInsert" | "$unset" | "$min" | "$max" | "$addToSet" | "$pullAll" => {
-                Self::Says
+                Self::SetsValue
             }
             "$rename" => Self::Rename,
             "$pull" => Self::Pull,
             "$bit" => Self::Bit,
-            "$inc" => Self::Does("adds"),
-            "$mul" => Self::Does("multiplies"),
-            "$push" => Self::Does("appends"),
-            "$pop" => Self::Does("removes an element"),
-            "$currentDate" => Self::Does("sets another time"),
+            "$inc" => Self::Accumulates("adds"),
+            "$mul" => Self::Accumulates("multiplies"),
+            "$push" => Self::Accumulates("appends"),
+            "$pop" => Self::Accumulates("removes an element"),
+            "$currentDate" => Self::Accumulates("sets another time"),
             _ => return None,
         })
     }
@@ -52,12 +56,12 @@ impl Operator {
     /// Checks the operator at one path.
     fn at(self, name: &str, path: &str, argument: &Bson) -> Idempotence {
         match self {
-            Self::Says | Self::Rename => Idempotence::Idempotent,
+            Self::SetsValue | Self::Rename => Idempotence::Idempotent,
             Self::Pull => of_pull(path, argument),
             Self::Bit => of_bit(path, argument),
-            Self::Does(what) => Idempotence::NotIdempotent(format!(
-                "{name} of {path:?} {what} each time that it is carried out"
-            )),
+            Self::Accumulates(verb) => {
+                Idempotence::NotIdempotent(format!("{name} of {path:?} {verb} at each execution"))
+            }
         }
     }
 }
@@ -67,7 +71,7 @@ fn of_pull(path: &str, condition: &Bson) -> Idempotence {
     match condition.as_document().and_then(filter::random_operator) {
         None => Idempotence::Idempotent,
         Some(operator) => Idempotence::Unknown(format!(
-            "with {operator}, $pull from {path:?} may take other elements the second time"
+            "with {operator}, $pull from {path:?} may remove other elements at the second execution"
         )),
     }
 }
@@ -80,11 +84,13 @@ fn of_bit(path: &str, argument: &Bson) -> Idempotence {
             "and" | "or" => {}
             "xor" => {
                 return Idempotence::NotIdempotent(format!(
-                    "$bit with xor of {path:?} turns bits over each time that it is carried out"
+                    "$bit with xor of {path:?} flips bits at each execution"
                 ));
             }
             other => {
-                return Idempotence::Unknown(format!("$bit of {path:?} does not know {other:?}"));
+                return Idempotence::Unknown(format!(
+                    "the check does not support $bit of {path:?} with {other:?}"
+                ));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The check, row by row of its table.
+//! Check of updates, for each row of its table.
 
 use bson::{Bson, Timestamp, doc};
 
@@ -13,7 +13,7 @@ fn upserting() -> UpdateOptions {
 }
 
 #[test]
-fn operators_that_say_what_is_to_be_are_idempotent() {
+fn operators_that_set_a_value_are_idempotent() {
     for update in [
         doc! { "$set": { "a": 1, "b.c": [1] }, "$unset": { "d": "" } },
         doc! { "$setOnInsert": { "a": 1 }, "$min": { "b": 1 }, "$max": { "c": 1 } },
@@ -28,7 +28,7 @@ fn operators_that_say_what_is_to_be_are_idempotent() {
 }
 
 #[test]
-fn operators_that_do_something_each_time_are_not() {
+fn operators_that_accumulate_are_not_idempotent() {
     for (update, operator) in [
         (doc! { "$inc": { "n": 1 } }, "$inc"),
         (doc! { "$set": { "a": 1 }, "$mul": { "n": 2 } }, "$mul"),
@@ -43,7 +43,7 @@ fn operators_that_do_something_each_time_are_not() {
 }
 
 #[test]
-fn what_is_not_known_is_said_to_be_unknown() {
+fn unsupported_operators_and_arguments_are_unknown() {
     for update in [
         doc! { "$set": { "a": 1 }, "$someday": { "b": 1 } },
         doc! { "$set": 1 },
@@ -56,7 +56,7 @@ fn what_is_not_known_is_said_to_be_unknown() {
 }
 
 #[test]
-fn a_whole_document_is_idempotent_unless_the_server_puts_in_the_time() {
+fn replacement_is_idempotent_unless_it_has_an_empty_timestamp() {
     let empty = Bson::Timestamp(Timestamp { time: 0, increment: 0 });
     assert!(of(doc! { "a": 1, "b": { "at": empty.clone() } }).is_idempotent());
     assert!(of(doc! { "_id": empty.clone(), "a": 1 }).is_idempotent());
@@ -65,7 +65,7 @@ fn a_whole_document_is_idempotent_unless_the_server_puts_in_the_time() {
 }
 
 #[test]
-fn the_element_that_matched_may_be_another_the_second_time() {
+fn positional_operator_is_not_idempotent() {
     let Idempotence::NotIdempotent(reason) = of(doc! { "$set": { "a.$.b": 1 } }) else { panic!() };
     assert!(reason.contains("\"a.$.b\""), "{reason}");
     // A name that merely begins with a dollar sign.
@@ -73,7 +73,7 @@ fn the_element_that_matched_may_be_another_the_second_time() {
 }
 
 #[test]
-fn elements_of_an_array_are_to_be_chosen_in_one_way() {
+fn array_elements_need_a_single_selector() {
     for update in [
         doc! { "$set": { "a.$[].x": 1, "b.$[e].y": 1 } },
         doc! { "$set": { "a.$[e].x": 1, "a.$[e].y": 1 } },
@@ -92,11 +92,11 @@ fn elements_of_an_array_are_to_be_chosen_in_one_way() {
 }
 
 #[test]
-fn chance_in_a_filter_is_not_safe_wherever_it_is() {
+fn random_operators_in_filters_are_unknown() {
     let set: UpdateModifications = doc! { "$set": { "a.$[e]": 1 } }.into();
-    let dice = doc! { "$expr": { "$lt": [{ "$rand": {} }, 0.5] } };
-    assert!(matches!(of_update(&set, std::slice::from_ref(&dice)), Idempotence::Unknown(_)));
-    assert!(matches!(of_update_many(&dice, &set, None), Idempotence::Unknown(_)));
+    let random = doc! { "$expr": { "$lt": [{ "$rand": {} }, 0.5] } };
+    assert!(matches!(of_update(&set, std::slice::from_ref(&random)), Idempotence::Unknown(_)));
+    assert!(matches!(of_update_many(&random, &set, None), Idempotence::Unknown(_)));
     let options = UpdateOptions::builder().let_vars(doc! { "r": { "$rand": {} } }).build();
     assert!(matches!(of_update_many(&doc! {}, &set, Some(&options)), Idempotence::Unknown(_)));
     let pull = doc! { "$pull": { "a": { "$where": "Math.random() < 0.5" } } };
@@ -104,7 +104,7 @@ fn chance_in_a_filter_is_not_safe_wherever_it_is() {
 }
 
 #[test]
-fn an_update_of_one_takes_the_same_document_only_by_its_id() {
+fn update_one_selects_the_same_document_only_by_its_id() {
     let take = doc! { "$set": { "state": "taken" } }.into();
     assert!(of_update_one(&doc! { "_id": 1, "state": "new" }, &take, None).is_idempotent());
     let Idempotence::NotIdempotent(reason) = of_update_one(&doc! { "state": "new" }, &take, None)
@@ -116,7 +116,7 @@ fn an_update_of_one_takes_the_same_document_only_by_its_id() {
 }
 
 #[test]
-fn a_collation_of_its_own_takes_the_pin_from_a_string() {
+fn string_id_with_a_collation_does_not_identify_a_document() {
     let collation = steadfast::options::Collation::builder()
         .locale("en")
         .strength(steadfast::options::CollationStrength::Secondary);
@@ -130,7 +130,7 @@ fn a_collation_of_its_own_takes_the_pin_from_a_string() {
 }
 
 #[test]
-fn an_upsert_must_find_what_it_has_inserted() {
+fn upsert_filter_must_match_the_inserted_document() {
     let set = doc! { "$set": { "n": 2 } }.into();
     let options = upserting();
     for filter in [doc! { "_id": 1 }, doc! { "_id": 1, "site": "alfa", "m": { "$eq": 3 } }] {
@@ -144,8 +144,8 @@ fn an_upsert_must_find_what_it_has_inserted() {
         doc! { "_id": 1, "n.x": 1 },
         doc! { "_id": 1, "m": { "$gt": 3 } },
     ] {
-        let verdict = of_update_one(&filter, &set, Some(&options));
-        assert!(matches!(verdict, Idempotence::Unknown(_)), "{filter}: {verdict}");
+        let check = of_update_one(&filter, &set, Some(&options));
+        assert!(matches!(check, Idempotence::Unknown(_)), "{filter}: {check}");
     }
     let rename = doc! { "$rename": { "a": "b" } }.into();
     for filter in [doc! { "_id": 1, "a": 1 }, doc! { "_id": 1, "b": 1 }] {
@@ -154,21 +154,21 @@ fn an_upsert_must_find_what_it_has_inserted() {
 }
 
 #[test]
-fn a_whole_document_keeps_nothing_of_an_upserts_filter_but_the_id() {
+fn upserted_replacement_keeps_only_the_id_of_the_filter() {
     let options = upserting();
     let filter = doc! { "_id": 1, "site": "alfa" };
-    let verdict = |whole: Document| of_update_one(&filter, &whole.into(), Some(&options));
-    assert!(verdict(doc! { "site": "alfa", "n": 1 }).is_idempotent());
-    assert!(!verdict(doc! { "n": 1 }).is_idempotent());
-    assert!(!verdict(doc! { "site": "bravo" }).is_idempotent());
+    let check = |whole: Document| of_update_one(&filter, &whole.into(), Some(&options));
+    assert!(check(doc! { "site": "alfa", "n": 1 }).is_idempotent());
+    assert!(!check(doc! { "n": 1 }).is_idempotent());
+    assert!(!check(doc! { "site": "bravo" }).is_idempotent());
 }
 
 #[test]
-fn a_verdict_reads_like_a_sentence() {
+fn result_is_displayed_as_a_sentence() {
     assert_eq!(Idempotence::Idempotent.to_string(), "idempotent");
     assert_eq!(
         of(doc! { "$inc": { "counter": 1 } }).to_string(),
-        "not idempotent: $inc of \"counter\" adds each time that it is carried out"
+        "not idempotent: $inc of \"counter\" adds at each execution"
     );
     let unknown = of_update(&vec![doc! { "$set": { "a": 1 } }].into(), &[]);
     assert!(unknown.to_string().starts_with("not known to be idempotent: a pipeline"));

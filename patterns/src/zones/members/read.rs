@@ -13,26 +13,26 @@ use steadfast::{
     options::{ClientOptions, ReadPreference, SelectionCriteria, ServerAddress},
 };
 
-/// Time limit: administrators of a cluster can often not reach its shards.
-const REACHED_WITHIN: Duration = Duration::from_secs(3);
+/// Time limit: often, the shards of a cluster are reachable only from its mongos.
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Cluster {
     /// Reads the members of all shards at once.
     pub(in crate::zones) async fn read_members(&mut self, client: &Client) {
-        let mut asked = JoinSet::new();
+        let mut reads = JoinSet::new();
         for shard in self.shards.clone() {
             let options = client.options().clone();
-            asked.spawn(async move {
-                let read = tokio::time::timeout(REACHED_WITHIN, members(&options, &shard)).await;
+            reads.spawn(async move {
+                let read = tokio::time::timeout(READ_TIMEOUT, members(&options, &shard)).await;
                 let members = match read {
                     Ok(Ok(members)) => ShardMembers::Read(members),
                     Ok(Err(error)) => ShardMembers::NotRead(error.to_string()),
-                    Err(_) => ShardMembers::NotRead(format!("no answer from {}", shard.host)),
+                    Err(_) => ShardMembers::NotRead(format!("no reply from {}", shard.host)),
                 };
                 (shard.name, members)
             });
         }
-        while let Some(Ok((shard, members))) = asked.join_next().await {
+        while let Some(Ok((shard, members))) = reads.join_next().await {
             self.members.insert(shard, members);
         }
     }
@@ -41,7 +41,7 @@ impl Cluster {
 /// Reads the configuration from any member of a shard, with the credential of the cluster's client.
 async fn members(cluster: &ClientOptions, shard: &Shard) -> Result<Vec<ShardMember>> {
     let Some((set, hosts)) = shard.host.split_once('/') else {
-        return Err(Error::invalid_response(format!("{} is no replica set", shard.host)));
+        return Err(Error::invalid_response(format!("{} is not a replica set", shard.host)));
     };
     let hosts: Vec<ServerAddress> =
         hosts.split(',').filter_map(|host| ServerAddress::parse(host).ok()).collect();
@@ -52,20 +52,20 @@ async fn members(cluster: &ClientOptions, shard: &Shard) -> Result<Vec<ShardMemb
         .tls(cluster.tls.clone())
         .app_name(cluster.app_name.clone())
         .server_api(cluster.server_api.clone())
-        .server_selection_timeout(REACHED_WITHIN)
-        .connect_timeout(REACHED_WITHIN)
+        .server_selection_timeout(READ_TIMEOUT)
+        .connect_timeout(READ_TIMEOUT)
         .build();
     let admin = Client::with_options(options)?.database("admin");
     let nearest = ReadPreference::Nearest { options: Default::default() };
-    let answer = admin
+    let reply = admin
         .run_command(doc! { "replSetGetConfig": 1 })
         .selection_criteria(SelectionCriteria::ReadPreference(nearest))
         .await?;
-    read(&answer).ok_or_else(|| Error::invalid_response("replSetGetConfig: no members"))
+    read(&reply).ok_or_else(|| Error::invalid_response("replSetGetConfig: no members"))
 }
 
-fn read(answer: &Document) -> Option<Vec<ShardMember>> {
-    let members = answer.get_document("config").ok()?.get_array("members").ok()?;
+fn read(reply: &Document) -> Option<Vec<ShardMember>> {
+    let members = reply.get_document("config").ok()?.get_array("members").ok()?;
     let number = |value: &Bson| match value {
         Bson::Double(value) => Some(*value),
         Bson::Int32(value) => Some(f64::from(*value)),

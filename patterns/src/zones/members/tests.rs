@@ -1,4 +1,4 @@
-//! Layouts held against members.
+//! Layouts compared with the members of the shards.
 
 use super::*;
 use crate::zones::{cluster::Shard, plan::plan};
@@ -19,7 +19,7 @@ fn as_in_the_guide(own: &str, other: &str) -> Vec<ShardMember> {
     vec![member("a", own, 1.0), member("b", own, 1.0), member("c", other, 0.0)]
 }
 
-/// A cluster whose second shard is as in the guide.
+/// A cluster whose second shard has the members of the guide.
 fn cluster(members: ShardMembers) -> Cluster {
     let shard = |name: &str| Shard { name: name.to_owned(), ..Shard::default() };
     let second = ShardMembers::Read(as_in_the_guide("bravo", "alfa"));
@@ -34,7 +34,7 @@ fn cluster(members: ShardMembers) -> Cluster {
 /// The reason of the step that puts the first shard into its zone, and the warnings.
 fn planned(members: ShardMembers) -> (String, Vec<String>) {
     let plan = plan(&layout(), &cluster(members)).unwrap();
-    (plan.steps()[0].why().to_owned(), plan.warnings().to_vec())
+    (plan.steps()[0].reason().to_owned(), plan.warnings().to_vec())
 }
 
 fn read(members: &[ShardMember]) -> (String, Vec<String>) {
@@ -42,16 +42,16 @@ fn read(members: &[ShardMember]) -> (String, Vec<String>) {
 }
 
 #[test]
-fn members_as_in_the_guide_are_the_reason_and_no_warning() {
-    let (why, warnings) = read(&as_in_the_guide("alfa", "bravo"));
-    assert_eq!(why, "2 of 3 voting members of shard0000 are in alfa");
+fn members_of_the_guide_give_the_reason_and_no_warning() {
+    let (reason, warnings) = read(&as_in_the_guide("alfa", "bravo"));
+    assert_eq!(reason, "2 of 3 voting members of shard0000 are in alfa");
     assert_eq!(warnings, [""; 0]);
 }
 
 #[test]
-fn a_majority_elsewhere_is_warned_of() {
-    let (why, warnings) = read(&as_in_the_guide("bravo", "alfa"));
-    assert_eq!(why, "the layout has shard0000 in alfa", "nothing is claimed");
+fn majority_in_another_datacenter_gives_a_warning() {
+    let (reason, warnings) = read(&as_in_the_guide("bravo", "alfa"));
+    assert_eq!(reason, "the layout has shard0000 in alfa", "nothing is claimed");
     assert!(
         warnings[0].starts_with("1 of 3 voting members of shard0000 is in alfa"),
         "{warnings:?}"
@@ -82,7 +82,7 @@ fn members_without_a_vote_do_not_count() {
 }
 
 #[test]
-fn members_that_could_be_primary_elsewhere_are_warned_of() {
+fn electable_members_of_another_datacenter_give_a_warning() {
     for (priority, words) in [
         (0.5, "c in bravo can become primary of shard0000 (priority 0.5)"),
         (1.0, "c in bravo can become primary of shard0000 (priority 1)"),
@@ -97,10 +97,10 @@ fn members_that_could_be_primary_elsewhere_are_warned_of() {
 }
 
 #[test]
-fn members_without_a_tag_are_said_to_be_unknown() {
+fn members_without_a_datacenter_tag_give_a_warning() {
     let members = [member("a", "alfa", 1.0), member("b", "", 1.0), member("c", "charlie", 1.0)];
-    let (why, warnings) = read(&members);
-    assert_eq!(why, "the layout has shard0000 in alfa");
+    let (reason, warnings) = read(&members);
+    assert_eq!(reason, "the layout has shard0000 in alfa");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let known = "1 of 3 voting members of shard0000 is known to be in alfa: no tag of b, c names";
     assert!(warnings[0].starts_with(known), "{warnings:?}");
@@ -111,11 +111,11 @@ fn members_without_a_tag_are_said_to_be_unknown() {
 }
 
 #[test]
-fn members_that_were_not_read_are_no_reason() {
-    let (why, warnings) = planned(ShardMembers::NotRead("no answer from rs/a:1".to_owned()));
-    assert_eq!(why, "the layout has shard0000 in alfa");
+fn unread_members_give_a_warning_and_no_reason() {
+    let (reason, warnings) = planned(ShardMembers::NotRead("no reply from rs/a:1".to_owned()));
+    assert_eq!(reason, "the layout has shard0000 in alfa");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let words =
-        "the members of shard0000 were not read: no answer from rs/a:1. Check with rs.conf()";
+        "the members of shard0000 were not read: no reply from rs/a:1. Check with rs.conf()";
     assert!(warnings[0].starts_with(words), "{warnings:?}");
 }

@@ -19,7 +19,7 @@ fn shard(name: &str, zones: &[&str]) -> Shard {
     Shard { name: name.to_owned(), zones, ..Shard::default() }
 }
 
-/// A cluster of 6.0 or later with nothing in it.
+/// An empty cluster of 6.0 or later.
 fn bare() -> Cluster {
     Cluster {
         shards: ["shard0000", "shard0001", "shard0002"].map(|name| shard(name, &[])).to_vec(),
@@ -58,7 +58,7 @@ fn collection(shard_key: Option<Document>, has_documents: bool) -> CollectionSta
     }
 }
 
-/// A cluster in which all is done.
+/// A cluster to which the layout is applied.
 fn ready() -> Cluster {
     let mut cluster = bare();
     cluster.shards = vec![
@@ -96,8 +96,8 @@ fn planned(cluster: &Cluster) -> Plan {
     plan(&layout(), cluster).unwrap()
 }
 
-/// The contradiction of the layout, if there is one.
-fn refused(cluster: &Cluster) -> String {
+/// Message of the only contradiction.
+fn contradiction(cluster: &Cluster) -> String {
     let contradictions = plan(&layout(), cluster).unwrap_err();
     assert_eq!(contradictions.iter().count(), 1, "{contradictions}");
     contradictions.to_string()
@@ -129,7 +129,7 @@ fn zones_and_ranges_come_before_the_collection_is_sharded() {
     );
     let key = doc! { "datacenter": 1, "userid": 1 };
     assert_eq!(plan.steps()[5].command(), &doc! { "shardCollection": "app.messages", "key": key });
-    assert!(plan.steps()[5].why().contains("begin where they belong"));
+    assert!(plan.steps()[5].reason().contains("created on the right shards"));
 }
 
 #[test]
@@ -140,14 +140,14 @@ fn before_6_0_sharding_is_enabled_first() {
 }
 
 #[test]
-fn what_is_there_already_is_left_out() {
+fn applied_layout_needs_no_steps() {
     let plan = planned(&ready());
     assert!(plan.is_empty() && plan.notes().is_empty(), "{plan}");
     assert!(plan.to_string().contains("Nothing to do"));
 }
 
 #[test]
-fn what_is_missing_in_the_middle_is_planned_alone() {
+fn only_missing_steps_are_planned() {
     let mut cluster = ready();
     cluster.shards[2].zones.clear();
     cluster.ranges.remove(0);
@@ -188,7 +188,7 @@ fn an_index_that_begins_with_the_key_is_enough() {
 }
 
 #[test]
-fn an_empty_collection_needs_no_index_of_ours() {
+fn empty_collection_needs_no_index_step() {
     let mut cluster = bare();
     cluster.collection = collection(None, false);
     let plan = planned(&cluster);
@@ -197,7 +197,7 @@ fn an_empty_collection_needs_no_index_of_ours() {
 }
 
 #[test]
-fn a_collection_with_a_collation_is_sharded_by_plain_comparison() {
+fn collection_with_a_collation_is_sharded_with_simple_collation() {
     let mut cluster = bare();
     cluster.collection = collection(None, true);
     cluster.collection.has_collation = true;
@@ -208,7 +208,7 @@ fn a_collection_with_a_collation_is_sharded_by_plain_comparison() {
 }
 
 #[test]
-fn a_sharded_collection_is_moved_by_the_balancer_which_is_told() {
+fn notes_for_a_sharded_collection_mention_the_balancer() {
     let mut cluster = ready();
     cluster.ranges.clear();
     for chunk in &mut cluster.chunks {
@@ -227,20 +227,21 @@ fn a_sharded_collection_is_moved_by_the_balancer_which_is_told() {
 }
 
 #[test]
-fn a_shard_that_there_is_not_is_named() {
+fn unknown_shard_is_a_contradiction() {
     let mut cluster = bare();
     cluster.shards.remove(1);
-    let said = refused(&cluster);
-    assert!(said.contains("no shard shard0001, which the layout has in bravo"), "{said}");
-    assert!(said.contains("has shard0000, shard0002"), "{said}");
+    let message = contradiction(&cluster);
+    assert!(message.contains("no shard shard0001, which the layout has in bravo"), "{message}");
+    assert!(message.contains("has shard0000, shard0002"), "{message}");
 }
 
 #[test]
-fn a_shard_that_is_being_removed_takes_nothing() {
+fn draining_shard_is_a_contradiction() {
     let mut cluster = bare();
     cluster.shards[0].draining = true;
     assert!(
-        refused(&cluster).contains("shard0000, which the layout has in alfa, is being removed")
+        contradiction(&cluster)
+            .contains("shard0000, which the layout has in alfa, is being removed")
     );
 }
 
@@ -248,8 +249,8 @@ fn a_shard_that_is_being_removed_takes_nothing() {
 fn a_shard_of_another_datacenter_in_the_zone_is_a_contradiction() {
     let mut cluster = ready();
     cluster.shards[1].zones.push("alfa".to_owned());
-    let said = refused(&cluster);
-    assert!(said.contains("sh.removeShardFromZone(\"shard0001\", \"alfa\")"), "{said}");
+    let message = contradiction(&cluster);
+    assert!(message.contains("sh.removeShardFromZone(\"shard0001\", \"alfa\")"), "{message}");
 }
 
 #[test]
@@ -263,9 +264,9 @@ fn another_shard_key_is_a_contradiction() {
     for key in keys {
         let mut cluster = ready();
         cluster.collection.shard_key = Some(key.clone());
-        let said = refused(&cluster);
-        assert!(said.contains("is sharded already, by {"), "{said}");
-        assert!(said.contains("not by { datacenter: 1, userid: 1 }"), "{said}");
+        let message = contradiction(&cluster);
+        assert!(message.contains("is sharded already, by {"), "{message}");
+        assert!(message.contains("not by { datacenter: 1, userid: 1 }"), "{message}");
     }
     let mut cluster = ready();
     cluster.collection.shard_key = Some(doc! { "datacenter": 1.0, "userid": 1_i64 });
@@ -273,7 +274,7 @@ fn another_shard_key_is_a_contradiction() {
 }
 
 #[test]
-fn a_range_that_is_in_the_way_is_a_contradiction() {
+fn overlapping_range_is_a_contradiction() {
     let least = doc! { "datacenter": Bson::MinKey, "userid": Bson::MinKey };
     let (min, max) = (bound("alfa", Bson::MinKey), bound("alfa", Bson::MaxKey));
     let ranges = [
@@ -288,9 +289,9 @@ fn a_range_that_is_in_the_way_is_a_contradiction() {
     for (min, max, zone) in ranges {
         let mut cluster = bare();
         cluster.ranges = vec![range("app.messages", min, max, zone)];
-        let said = refused(&cluster);
-        assert!(said.contains("keys of alfa are assigned to zone"), "{said}");
-        assert!(said.contains("sh.removeRangeFromZone(\"app.messages\", {"), "{said}");
+        let message = contradiction(&cluster);
+        assert!(message.contains("keys of alfa are assigned to zone"), "{message}");
+        assert!(message.contains("sh.removeRangeFromZone(\"app.messages\", {"), "{message}");
     }
 }
 
@@ -308,16 +309,16 @@ fn ranges_of_other_collections_and_other_datacenters_are_left_alone() {
 }
 
 #[test]
-fn ranges_of_another_key_would_keep_the_collection_from_being_sharded() {
+fn range_of_another_shard_key_is_a_contradiction() {
     let mut cluster = bare();
     let (min, max) = (doc! { "region": "a" }, doc! { "region": "b" });
     cluster.ranges = vec![range("app.messages", min, max, "other")];
-    let said = refused(&cluster);
-    assert!(said.contains("no bounds of the shard key { datacenter: 1, userid: 1 }"), "{said}");
+    let message = contradiction(&cluster);
+    assert!(message.contains("not of the shard key { datacenter: 1, userid: 1 }"), "{message}");
 }
 
 #[test]
-fn a_unique_index_that_could_not_be_kept_is_a_contradiction() {
+fn unique_index_without_the_shard_key_is_a_contradiction() {
     let mut cluster = bare();
     cluster.collection = collection(None, false);
     let index = |keys| CollectionIndex {
@@ -329,12 +330,12 @@ fn a_unique_index_that_could_not_be_kept_is_a_contradiction() {
     cluster.collection.indexes.push(index(doc! { "datacenter": 1, "userid": 1, "n": 1 }));
     assert!(!planned(&cluster).is_empty(), "this one begins with the shard key");
     cluster.collection.indexes.push(index(doc! { "message_id": 1 }));
-    let said = refused(&cluster);
-    assert!(said.contains("the index once on { message_id: 1 } is unique"), "{said}");
+    let message = contradiction(&cluster);
+    assert!(message.contains("the index once on { message_id: 1 } is unique"), "{message}");
 }
 
 #[test]
-fn what_is_no_plain_collection_is_not_sharded() {
+fn views_capped_and_time_series_collections_are_contradictions() {
     for (kind, what) in [
         (CollectionKind::View, "a view"),
         (CollectionKind::Capped, "capped"),
@@ -342,38 +343,38 @@ fn what_is_no_plain_collection_is_not_sharded() {
     ] {
         let mut cluster = bare();
         cluster.collection.kind = Some(kind);
-        assert!(refused(&cluster).contains(what));
+        assert!(contradiction(&cluster).contains(what));
     }
 }
 
 #[test]
-fn all_contradictions_are_told_at_once() {
+fn all_contradictions_are_reported_together() {
     let mut cluster = ready();
     cluster.shards.remove(0);
     cluster.collection.shard_key = Some(doc! { "_id": "hashed" });
-    let said = plan(&layout(), &cluster).unwrap_err().to_string();
-    assert_eq!(said.lines().count(), 3, "{said}");
+    let message = plan(&layout(), &cluster).unwrap_err().to_string();
+    assert_eq!(message.lines().count(), 3, "{message}");
 }
 
 #[test]
-fn a_removal_takes_back_what_the_layout_has_and_nothing_else() {
+fn removal_removes_ranges_and_shards_of_the_layout_only() {
     let plan = removal(&layout(), &ready());
     let done: Vec<_> = plan.steps().iter().map(ToString::to_string).collect();
-    assert!(done[0].starts_with("take { datacenter: \"alfa\""), "{plan}");
-    assert!(done[1].starts_with("take { datacenter: \"bravo\""), "{plan}");
+    assert!(done[0].starts_with("remove { datacenter: \"alfa\""), "{plan}");
+    assert!(done[1].starts_with("remove { datacenter: \"bravo\""), "{plan}");
     assert_eq!(
         done[2..],
         [
-            "take shard0000 out of zone alfa",
-            "take shard0001 out of zone bravo",
-            "take shard0002 out of zone bravo"
+            "remove shard0000 from zone alfa",
+            "remove shard0001 from zone bravo",
+            "remove shard0002 from zone bravo"
         ]
     );
     assert_eq!(plan.steps()[0].command().get("zone"), Some(&Bson::Null));
     assert!(plan.notes()[0].contains("stays sharded, and no document is deleted"), "{plan}");
     let nothing = removal(&layout(), &bare());
     assert!(nothing.is_empty() && nothing.notes().is_empty());
-    assert!(nothing.to_string().contains("nothing of the layout is there"));
+    assert!(nothing.to_string().contains("no zone and no range of the layout exists"));
 }
 
 #[test]
@@ -390,14 +391,18 @@ fn a_zone_that_another_collection_uses_keeps_its_shards() {
 }
 
 #[test]
-fn chunks_are_misplaced_when_they_have_keys_of_a_datacenter_elsewhere() {
+fn chunks_with_keys_of_another_datacenter_are_misplaced() {
     let layout = layout();
     let mut cluster = ready();
     assert_eq!(cluster.misplaced(&layout).count(), 0);
     cluster.chunks[1].shard = "shard0002".to_owned();
     cluster.chunks[3].shard = "shard0002".to_owned();
-    let astray: Vec<_> = cluster.misplaced(&layout).collect();
-    assert_eq!(astray, [(&cluster.chunks[1], "alfa")], "what is of no datacenter can be anywhere");
+    let misplaced: Vec<_> = cluster.misplaced(&layout).collect();
+    assert_eq!(
+        misplaced,
+        [(&cluster.chunks[1], "alfa")],
+        "a chunk without keys of a datacenter can be on any shard"
+    );
     // One chunk for all.
     cluster.chunks = vec![Chunk {
         min: doc! { "datacenter": Bson::MinKey, "userid": Bson::MinKey },

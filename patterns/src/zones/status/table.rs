@@ -6,7 +6,7 @@ use bson::Document;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use super::{BalancerVerdict, Status};
-use crate::zones::shell::InShell;
+use crate::zones::shell::ShellDocument;
 
 /// Largest number of misplaced chunks in the table.
 const SHOWN: usize = 10;
@@ -14,7 +14,7 @@ const SHOWN: usize = 10;
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.shard_key {
-            Some(key) => writeln!(f, "{}, sharded by {}", self.collection, InShell(key))?,
+            Some(key) => writeln!(f, "{}, sharded by {}", self.collection, ShellDocument(key))?,
             None => writeln!(f, "{}, not sharded", self.collection)?,
         }
         writeln!(f)?;
@@ -70,13 +70,13 @@ impl Status {
         }
         words
             + &match &self.verdict {
-                BalancerVerdict::Compliant => "; it finds nothing to do".to_owned(),
+                BalancerVerdict::Compliant => "; the collection is compliant".to_owned(),
                 BalancerVerdict::Violation(violation) => {
-                    format!("; it finds something to do: {violation}")
+                    format!("; violation: {violation}")
                 }
                 BalancerVerdict::NotSharded => String::new(),
                 BalancerVerdict::TooOld => {
-                    "; what it finds to do cannot be asked before MongoDB 4.4".to_owned()
+                    "; MongoDB before 4.4 cannot report violations".to_owned()
                 }
             }
     }
@@ -86,14 +86,14 @@ impl Status {
         if self.is_compliant() {
             return "Each datacenter's documents are on its shards.".to_owned();
         }
-        match (&self.left, self.hindrance()) {
+        match (&self.left, self.blocker()) {
             (Ok(plan), _) if !plan.is_empty() => {
                 let left = plan.steps().len();
                 let steps = if left == 1 { "step is" } else { "steps are" };
                 format!("The layout is not applied: {left} {steps} left.")
             }
-            (Ok(_), Some(why)) => format!("Chunks are not in their places: {why}."),
-            (Ok(_), None) => "Chunks are on their way to their places.".to_owned(),
+            (Ok(_), Some(reason)) => format!("Chunks are misplaced: {reason}."),
+            (Ok(_), None) => "The balancer is moving chunks to their zones.".to_owned(),
             (Err(contradictions), _) => format!("Not compliant: {contradictions}."),
         }
     }
@@ -124,7 +124,7 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
 }
 
 fn shown(document: &Document) -> String {
-    InShell(document).to_string()
+    ShellDocument(document).to_string()
 }
 
 fn or_dash(text: &str) -> String {

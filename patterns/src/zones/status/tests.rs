@@ -10,7 +10,7 @@ fn layout() -> Layout {
 }
 
 /// A cluster in which all is applied, and all documents are on one shard.
-fn crowded() -> Cluster {
+fn unbalanced() -> Cluster {
     let layout = layout();
     let mut cluster = Cluster { sharding_enabled: true, ..Cluster::default() };
     for (shard, zone) in [("s0", "alfa"), ("s1", "bravo")] {
@@ -46,39 +46,39 @@ fn violation() -> BalancerVerdict {
 }
 
 #[test]
-fn chunks_that_are_on_their_way_can_be_waited_for() {
-    let status = Status::of(&layout(), &crowded(), violation());
+fn misplaced_chunks_without_a_blocker_are_being_moved() {
+    let status = Status::of(&layout(), &unbalanced(), violation());
     assert!(!status.is_compliant());
-    assert_eq!(status.hindrance(), None);
+    assert_eq!(status.blocker(), None);
     assert_eq!(status.misplaced.len(), 1);
     assert_eq!((status.shards[1].chunks, status.shards[1].misplaced), (1, 1));
     let text = status.to_string();
     assert!(text.contains("misplaced chunk"), "{text}");
-    assert!(text.contains("it finds something to do: zoneViolation"), "{text}");
-    assert!(text.ends_with("Chunks are on their way to their places.\n"), "{text}");
+    assert!(text.contains("violation: zoneViolation"), "{text}");
+    assert!(text.ends_with("The balancer is moving chunks to their zones.\n"), "{text}");
 }
 
 #[test]
-fn what_keeps_chunks_from_moving_is_said() {
-    let mut cluster = crowded();
+fn blockers_of_chunk_migrations_are_reported() {
+    let mut cluster = unbalanced();
     cluster.balancer.on = false;
     let status = Status::of(&layout(), &cluster, violation());
-    assert!(status.hindrance().unwrap().contains("sh.startBalancer()"));
+    assert!(status.blocker().unwrap().contains("sh.startBalancer()"));
     assert!(status.to_string().contains("Balancer: off"), "{status}");
-    let mut cluster = crowded();
+    let mut cluster = unbalanced();
     cluster.collection.balancing_disabled = true;
     let status = Status::of(&layout(), &cluster, violation());
-    assert!(status.hindrance().unwrap().contains("sh.enableBalancing"));
-    let mut cluster = crowded();
+    assert!(status.blocker().unwrap().contains("sh.enableBalancing"));
+    let mut cluster = unbalanced();
     cluster.ranges.clear();
     let status = Status::of(&layout(), &cluster, BalancerVerdict::Compliant);
-    assert!(status.hindrance().unwrap().contains("not applied"));
+    assert!(status.blocker().unwrap().contains("not fully applied"));
     assert!(status.conclusion().contains("2 steps are left"), "{status}");
 }
 
 #[test]
-fn what_the_balancer_alone_sees_counts_too() {
-    let mut cluster = crowded();
+fn zone_violation_of_the_balancer_is_not_compliant() {
+    let mut cluster = unbalanced();
     cluster.chunks.clear();
     assert!(Status::of(&layout(), &cluster, BalancerVerdict::Compliant).is_compliant());
     assert!(!Status::of(&layout(), &cluster, violation()).is_compliant());
@@ -87,25 +87,25 @@ fn what_the_balancer_alone_sees_counts_too() {
 }
 
 #[test]
-fn hours_of_the_balancer_are_shown() {
-    let mut cluster = crowded();
+fn balancer_window_is_shown() {
+    let mut cluster = unbalanced();
     cluster.balancer.window = Some(("23:00".to_owned(), "6:00".to_owned()));
     let text = Status::of(&layout(), &cluster, BalancerVerdict::TooOld).to_string();
     assert!(text.contains("Balancer: on, from 23:00 to 6:00 only; "), "{text}");
-    assert!(text.contains("cannot be asked before MongoDB 4.4"), "{text}");
+    assert!(text.contains("MongoDB before 4.4 cannot report violations"), "{text}");
 }
 
 #[test]
-fn only_some_of_many_chunks_are_shown() {
-    let mut cluster = crowded();
+fn at_most_ten_misplaced_chunks_are_shown() {
+    let mut cluster = unbalanced();
     cluster.chunks = vec![cluster.chunks[0].clone(); 25];
     let text = Status::of(&layout(), &cluster, violation()).to_string();
     assert!(text.contains("and 15 more\n"), "{text}");
 }
 
 #[test]
-fn chunks_of_another_key_are_not_judged() {
-    let mut cluster = crowded();
+fn chunks_of_another_shard_key_are_not_misplaced() {
+    let mut cluster = unbalanced();
     cluster.collection.shard_key = Some(doc! { "id": "hashed" });
     cluster.chunks[0].min = doc! { "id": Bson::MinKey };
     cluster.chunks[0].max = doc! { "id": Bson::MaxKey };

@@ -107,13 +107,16 @@ impl Way for ExactlyOnce {
     }
 
     async fn forget(&self, ticket: &Intent) -> bool {
-        self.0.forget(ticket).await.unwrap_or(false)
+        self.0.remove_tombstone(ticket).await.unwrap_or(false)
     }
 
     async fn sweep(&self, keep: Duration) -> Option<Swept> {
         let report = self.0.sweep().keep(keep).await.ok()?;
         let number = |count: u64| usize::try_from(count).expect("it is a number of tokens");
-        Some(Swept { finished: number(report.finished), forgotten: number(report.forgotten) })
+        Some(Swept {
+            finished: number(report.finished),
+            forgotten: number(report.tombstones_removed),
+        })
     }
 }
 

@@ -91,10 +91,10 @@ async fn a_tombstone_is_forgotten_when_no_step_one_can_come() {
     let counters: &Counters = &counting.counters;
     let intent = counters.intend("day", 1);
     counters.finish(&intent).await.unwrap();
-    assert!(!counters.forget(&intent).await.unwrap(), "it is too early");
+    assert!(!counters.remove_tombstone(&intent).await.unwrap(), "it is too early");
     assert!(!counting.deliver_step_one_late().await);
     server.faults().clock_skew(0, 3 * MINUTE);
-    assert!(counters.forget(&intent).await.unwrap());
+    assert!(counters.remove_tombstone(&intent).await.unwrap());
     assert!(counting.document().await.get_array("done").unwrap().is_empty());
     assert!(!counting.deliver_step_one_late().await);
     assert_eq!(counting.settled().await, 1);

@@ -97,7 +97,7 @@ async fn counters_can_have_any_id_that_a_document_can_have() {
         let error = counting.counters.increment(id).await.unwrap_err();
         assert_eq!(
             (error.step(), error.state()),
-            (IncrementStep::Asking, IncrementState::NeverBegun)
+            (IncrementStep::Validation, IncrementState::NeverBegun)
         );
         assert!(error.error().unwrap().is_invalid_argument());
     }

@@ -51,7 +51,7 @@ async fn a_sweep_finishes_what_is_old_and_leaves_alone_what_is_young() {
             let sweep = counting.counters.sweep().dry_run(is_dry);
             let report = sweep.progress(|so_far| told = so_far.finished).await.unwrap();
             assert_eq!((report.documents, report.finished, report.by), (1, 3, 6));
-            assert_eq!((report.left_alone, report.forgotten), (6, 1));
+            assert_eq!((report.left_alone, report.tombstones_removed), (6, 1));
             assert_eq!((report.already_gone, report.failed, told), (0, 0, 3));
         }
         let after = counting.document().await;
@@ -60,7 +60,7 @@ async fn a_sweep_finishes_what_is_old_and_leaves_alone_what_is_young() {
         // One has gone; the two that were finished have come.
         assert_eq!(after.get_array("done").unwrap().len(), 3);
         let again = counting.counters.sweep().await.unwrap();
-        assert_eq!((again.finished, again.forgotten), (0, 0));
+        assert_eq!((again.finished, again.tombstones_removed), (0, 0));
         assert_eq!(counting.document().await, after);
     }
 }

@@ -39,7 +39,7 @@ async fn an_intent_that_may_have_begun_is_not_said_to_be_open_by_a_call_that_is_
         let error = error.unwrap_err();
         assert_eq!(
             (error.step(), error.state()),
-            (IncrementStep::Asking, IncrementState::MaybePending)
+            (IncrementStep::Validation, IncrementState::MaybePending)
         );
         assert_eq!(error.into_error().outcome(), Outcome::MaybeApplied);
     }

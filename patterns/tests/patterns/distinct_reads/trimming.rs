@@ -148,7 +148,7 @@ async fn a_key_that_names_no_event_deletes_nothing() {
     .await
     .unwrap();
     let report = Duplicates::of(&alfa).key(["kind"]).trim(doc! {}).dry_run(false).await.unwrap();
-    assert_eq!((report.duplicated, report.crowded, report.deleted), (1, 1, 0));
+    assert_eq!((report.duplicated, report.too_many_copies, report.deleted), (1, 1, 0));
     assert_eq!(alfa.count_documents(doc! {}).await.unwrap(), 1_500);
 }
 
@@ -255,7 +255,7 @@ async fn what_a_lagging_member_shows_is_looked_at_again_before_it_is_believed() 
     let duplicates = Duplicates::of(&messages).key(["message_id"]).selection_criteria(lagging);
     assert_eq!(numbers_of(&duplicates).await, 2);
     let report = duplicates.trim(doc! {}).dry_run(false).await.unwrap();
-    assert_eq!((report.examined, report.gone, report.deleted), (2, 1, 0));
+    assert_eq!((report.examined, report.missing, report.deleted), (2, 1, 0));
     assert_eq!(all(&messages).await, copies[1..]);
 }
 

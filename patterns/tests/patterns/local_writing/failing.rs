@@ -27,8 +27,8 @@ async fn a_dead_datacenter_is_left_and_come_home_to() {
 
     let status = pair.writer.datacenters();
     assert_eq!((&*status[0].name, status[0].is_up), ("alfa", false));
-    assert!(status[0].why.is_some());
-    assert_eq!((status[1].is_up, &status[1].why), (true, &None));
+    assert!(status[0].last_error.is_some());
+    assert_eq!((status[1].is_up, &status[1].last_error), (true, &None));
     // It is known now: the next document goes straight to the other.
     let receipt = pair.writer.insert(&message(2)).await.unwrap();
     assert_eq!((receipt.datacenter(), receipt.failed().len()), ("bravo", 0));
@@ -37,7 +37,7 @@ async fn a_dead_datacenter_is_left_and_come_home_to() {
     home(&clock, &pair.writer).await;
     let receipt = pair.writer.insert(&message(3)).await.unwrap();
     assert_eq!((receipt.datacenter(), receipt.failed().len()), ("alfa", 0));
-    assert!(pair.writer.datacenters()[0].why.is_none());
+    assert!(pair.writer.datacenters()[0].last_error.is_none());
     let metrics = pair.writer.metrics();
     let alfa = metrics.datacenter("alfa").unwrap();
     assert_eq!((alfa.written, alfa.failed, alfa.marked_down, alfa.marked_up), (1, 1, 1, 1));

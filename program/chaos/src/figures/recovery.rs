@@ -1,26 +1,26 @@
-//! How long it took to go on after each failover.
+//! Time to recover from each failover.
 
 use std::time::Duration;
 
 use crate::account::{Account, Told};
 
-/// A silence that begins later after a fault is not of its making: an election takes less, also where its
-/// patience is the server's own ten seconds.
-const AROUND: Duration = Duration::from_secs(15);
+/// A silence that begins later is not caused by the failover: an election takes less, even with the default
+/// `electionTimeoutMillis` of ten seconds.
+const LATEST_SILENCE: Duration = Duration::from_secs(15);
 
-/// What came after an incident that left the set without a primary.
+/// Recovery from an incident that left the set without a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Recovery {
-    /// Which one of the account's incidents.
+    /// Index of the incident in the history.
     pub(crate) incident: usize,
-    /// From then until the first operation was acknowledged that began after it; none, if none was.
+    /// Time until an operation that began after the incident was acknowledged. `None` if there was none.
     pub(crate) took: Option<Duration>,
-    /// The longest time without any acknowledgement among those that had not ended then or that began soon
-    /// after, before the next failover.
+    /// Longest time without an acknowledged operation that includes the incident or begins soon after it, and
+    /// before the next failover.
     pub(crate) silence: Duration,
 }
 
-/// An acknowledged operation, by when it ended.
+/// An acknowledged operation, ordered by its end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Acknowledged {
     ended: Duration,
@@ -62,8 +62,8 @@ fn first_after(acknowledged: &[Acknowledged], began: Duration) -> Option<Duratio
     first.map(|first| first.ended - began)
 }
 
-/// The longest time between two acknowledgements that has part in the time from `began` to `until`, where it
-/// ends at the latest. The load's beginning counts as one.
+/// Returns the longest time between two acknowledgements that overlaps the time from `began` to `until`, cut at
+/// `until`. The beginning of the load counts as an acknowledgement.
 fn silence(acknowledged: &[Acknowledged], began: Duration, until: Duration) -> Duration {
     let later = acknowledged.partition_point(|it| it.ended <= began);
     let mut before = later.checked_sub(1).map_or(Duration::ZERO, |nth| acknowledged[nth].ended);
@@ -71,7 +71,7 @@ fn silence(acknowledged: &[Acknowledged], began: Duration, until: Duration) -> D
     for ended in acknowledged[later..].iter().map(|it| it.ended.min(until)).chain([until]) {
         longest = longest.max(ended.saturating_sub(before));
         before = ended;
-        if before >= until.min(began + AROUND) {
+        if before >= until.min(began + LATEST_SILENCE) {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Small runs, and what they come to.
+//! Figures of small runs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -35,14 +35,14 @@ fn account(lasted: u64, records: Vec<Record>, incidents: Vec<Incident>) -> Accou
 
 fn record(began: u64, took: u64, answer: Answer, failures: &[(u64, &str)]) -> Record {
     let failure = |(at, what): &(u64, &str)| Failure { at: ms(*at), what: (*what).to_owned() };
-    let is_made_good = u32::from(answer == Answer::Acknowledged);
+    let is_successful = u32::from(answer == Answer::Acknowledged);
     Record {
         operation: began,
         kind: Kind::Increment,
         began: ms(began),
         took: ms(took),
         answer,
-        attempts: u32::try_from(failures.len()).unwrap() + is_made_good,
+        attempts: u32::try_from(failures.len()).unwrap() + is_successful,
         failures: failures.iter().map(failure).collect(),
     }
 }
@@ -58,7 +58,7 @@ fn incident(fault: Fault, began: u64, ended: u64, hits: u64) -> Incident {
 }
 
 #[test]
-fn a_run_of_nothing_has_zeros() {
+fn figures_of_an_empty_run_are_zero() {
     let figures = Figures::of(&account(0, Vec::new(), Vec::new()));
     assert_eq!(figures.all, Operations::default());
     assert_eq!(figures.timeline.bins, [Bin::default()]);
@@ -76,7 +76,7 @@ fn quantiles_are_values_that_occurred() {
 }
 
 #[test]
-fn answers_are_counted_by_what_the_application_was_told() {
+fn results_are_counted_by_class() {
     let failed = |outcome| record(0, 1, Answer::Failed(outcome), &[(1, "broken")]);
     let wrong = Answer::Wrong("none matched".to_owned());
     let records = vec![
@@ -108,11 +108,11 @@ fn attempts_are_counted_per_operation() {
 }
 
 #[test]
-fn an_operation_is_in_the_part_in_which_it_ended_and_a_failure_where_it_happened() {
+fn operations_are_in_the_step_of_their_end_and_failed_attempts_in_that_of_their_time() {
     let records = vec![
         acknowledged(10, 20),
         record(20, 200, Answer::Acknowledged, &[(110, "broken")]),
-        record(90, 800, Answer::Failed(Outcome::NotApplied), &[(890, "refused")]),
+        record(90, 800, Answer::Failed(Outcome::NotApplied), &[(890, "rejected")]),
     ];
     let timeline = Figures::of(&account(850, records, Vec::new())).timeline;
     assert_eq!((timeline.width, timeline.lasted), (ms(100), ms(890)));
@@ -126,7 +126,7 @@ fn an_operation_is_in_the_part_in_which_it_ended_and_a_failure_where_it_happened
 }
 
 #[test]
-fn hits_are_spread_over_the_time_of_their_fault_and_none_is_lost() {
+fn hits_are_spread_over_the_duration_of_their_fault() {
     let incidents = vec![
         incident(Fault::Cuts, 100, 399, 10),
         incident(Fault::Overload, 350, 350, 2),
@@ -140,10 +140,10 @@ fn hits_are_spread_over_the_time_of_their_fault_and_none_is_lost() {
 }
 
 #[test]
-fn the_set_has_recovered_when_an_operation_is_acknowledged_that_began_after_the_failover() {
+fn recovery_ends_when_an_operation_that_began_after_the_failover_is_acknowledged() {
     let records = vec![
         acknowledged(0, 90),
-        // On its way when the primary is killed: that it comes through proves nothing.
+        // Began before the primary was killed: its success is no evidence of recovery.
         acknowledged(95, 10),
         record(120, 500, Answer::Failed(Outcome::NotApplied), &[(620, "no primary")]),
         record(130, 1_170, Answer::Acknowledged, &[(140, "connection reset")]),
@@ -157,14 +157,14 @@ fn the_set_has_recovered_when_an_operation_is_acknowledged_that_began_after_the_
 }
 
 #[test]
-fn a_set_that_does_not_recover_is_silent_until_the_end() {
+fn without_recovery_the_silence_lasts_until_the_end() {
     let incidents = vec![incident(Fault::Kill, 400, 900, 0)];
     let recoveries = Figures::of(&account(1_000, vec![acknowledged(0, 100)], incidents)).recoveries;
     assert_eq!(recoveries, [Recovery { incident: 0, took: None, silence: ms(900) }]);
 }
 
 #[test]
-fn a_silence_belongs_to_the_failover_that_it_follows() {
+fn silence_is_attributed_to_the_preceding_failover() {
     let records = [0, 100, 800, 900, 1_000, 3_000].map(|began| acknowledged(began, 10)).to_vec();
     let incidents =
         vec![incident(Fault::Kill, 150, 900, 0), incident(Fault::StepDown, 1_050, 1_050, 0)];
@@ -174,11 +174,11 @@ fn a_silence_belongs_to_the_failover_that_it_follows() {
 }
 
 #[test]
-fn errors_are_told_by_what_became_of_the_operations_that_met_them() {
+fn errors_are_counted_with_the_results_of_their_operations() {
     let records = vec![
-        record(0, 9, Answer::Acknowledged, &[(1, "broken"), (2, "broken"), (3, "refused")]),
+        record(0, 9, Answer::Acknowledged, &[(1, "broken"), (2, "broken"), (3, "rejected")]),
         record(1, 9, Answer::Failed(Outcome::MaybeApplied), &[(5, "broken")]),
-        record(2, 9, Answer::Failed(Outcome::NotApplied), &[(5, "refused")]),
+        record(2, 9, Answer::Failed(Outcome::NotApplied), &[(5, "rejected")]),
         record(2, 9, Answer::Acknowledged, &[(5, "late")]),
     ];
     let errors = Figures::of(&account(1_000, records, Vec::new())).errors;
@@ -188,12 +188,12 @@ fn errors_are_told_by_what_became_of_the_operations_that_met_them() {
         answers: Answers { acknowledged, not_applied, in_doubt },
     };
     let expected =
-        [met("broken", 3, [1, 0, 1]), met("refused", 2, [1, 1, 0]), met("late", 1, [1, 0, 0])];
+        [met("broken", 3, [1, 0, 1]), met("rejected", 2, [1, 1, 0]), met("late", 1, [1, 0, 0])];
     assert_eq!(errors, expected);
 }
 
 #[test]
-fn a_run_in_which_no_executed_write_lost_its_reply_proves_little() {
+fn run_without_a_lost_reply_of_an_executed_write_proves_little() {
     let mut account = account(1_000, Vec::new(), Vec::new());
     assert!(account.plan.has(Fault::Cuts));
     account.incidents = vec![incident(Fault::Cuts, 0, 5, 3)];
@@ -202,5 +202,5 @@ fn a_run_in_which_no_executed_write_lost_its_reply_proves_little() {
     assert!(!Figures::of(&account).proves_little(&account));
     account.incidents.clear();
     account.plan.faults = vec![Fault::Kill];
-    assert!(!Figures::of(&account).proves_little(&account), "no connection was to break");
+    assert!(!Figures::of(&account).proves_little(&account), "the plan has no cuts");
 }

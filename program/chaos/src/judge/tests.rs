@@ -1,4 +1,4 @@
-//! Every row of the verdict's table, and a simpler judge that must come to the same.
+//! Each row of the verdict's table, and a comparison with a simpler implementation.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -31,7 +31,7 @@ fn account(records: Vec<(u64, Kind, Answer)>, census: &[(u64, u64)]) -> Account 
     }
 }
 
-/// The verdict on one operation, number 2 with the mark 6, that is found so many times.
+/// Returns the verdict on operation 2, whose mark 6 is found this number of times.
 fn verdict(answer: Answer, times: u64) -> Verdict {
     judge(&account(vec![(2, Kind::InsertOne, answer)], &[(6, times)]))
 }
@@ -39,7 +39,7 @@ fn verdict(answer: Answer, times: u64) -> Verdict {
 const SIX: [u64; 1] = [6];
 
 #[test]
-fn what_is_acknowledged_is_there_once() {
+fn acknowledged_write_must_be_found_once() {
     let once = verdict(Answer::Acknowledged, 1);
     assert!(once.is_clean());
     assert_eq!((once.acknowledged, once.not_applied, once.in_doubt), (1, 0, 0));
@@ -50,7 +50,7 @@ fn what_is_acknowledged_is_there_once() {
 }
 
 #[test]
-fn a_result_that_cannot_be_is_mislabelled_however_often_it_was_applied() {
+fn impossible_result_is_mislabelled_for_any_count() {
     let wrong = || Answer::Wrong("0 matched".to_owned());
     let base = Verdict { acknowledged: 1, mislabelled: SIX.to_vec(), ..Verdict::default() };
     assert_eq!(verdict(wrong(), 1), base);
@@ -61,40 +61,40 @@ fn a_result_that_cannot_be_is_mislabelled_however_often_it_was_applied() {
 }
 
 #[test]
-fn what_is_said_not_to_be_applied_is_not_there() {
+fn write_that_was_not_applied_must_not_be_found() {
     for outcome in [Outcome::NotSent, Outcome::NotApplied] {
-        let said = || Answer::Failed(outcome);
+        let failed = || Answer::Failed(outcome);
         let base = Verdict { not_applied: 1, ..Verdict::default() };
-        assert_eq!(verdict(said(), 0), base);
-        let there = Verdict { mislabelled: SIX.to_vec(), ..base };
-        assert_eq!(verdict(said(), 1), there);
-        assert_eq!(verdict(said(), 2), Verdict { duplicated: SIX.to_vec(), ..there });
+        assert_eq!(verdict(failed(), 0), base);
+        let found = Verdict { mislabelled: SIX.to_vec(), ..base };
+        assert_eq!(verdict(failed(), 1), found);
+        assert_eq!(verdict(failed(), 2), Verdict { duplicated: SIX.to_vec(), ..found });
     }
 }
 
 #[test]
-fn what_is_in_doubt_may_be_there_or_not_but_never_twice() {
+fn write_in_doubt_may_be_found_at_most_once() {
     for outcome in [Outcome::MaybeApplied, Outcome::AppliedNotDurable] {
-        let said = || Answer::Failed(outcome);
+        let failed = || Answer::Failed(outcome);
         let base = Verdict { in_doubt: 1, ..Verdict::default() };
-        assert_eq!(verdict(said(), 0), base);
-        let there = Verdict { in_doubt_applied: 1, ..base };
-        assert_eq!(verdict(said(), 1), there);
-        assert_eq!(verdict(said(), 2), Verdict { duplicated: SIX.to_vec(), ..there });
+        assert_eq!(verdict(failed(), 0), base);
+        let found = Verdict { in_doubt_applied: 1, ..base };
+        assert_eq!(verdict(failed(), 1), found);
+        assert_eq!(verdict(failed(), 2), Verdict { duplicated: SIX.to_vec(), ..found });
     }
 }
 
 #[test]
-fn a_dropped_call_may_be_there_or_not_but_never_twice() {
+fn dropped_write_may_be_found_at_most_once() {
     let base = Verdict { in_doubt: 1, dropped: 1, ..Verdict::default() };
     assert_eq!(verdict(Answer::Dropped, 0), base);
-    let there = Verdict { in_doubt_applied: 1, ..base };
-    assert_eq!(verdict(Answer::Dropped, 1), there);
-    assert_eq!(verdict(Answer::Dropped, 2), Verdict { duplicated: SIX.to_vec(), ..there });
+    let found = Verdict { in_doubt_applied: 1, ..base };
+    assert_eq!(verdict(Answer::Dropped, 1), found);
+    assert_eq!(verdict(Answer::Dropped, 2), Verdict { duplicated: SIX.to_vec(), ..found });
 }
 
 #[test]
-fn a_transaction_is_there_as_a_whole_or_not_at_all() {
+fn transaction_that_is_applied_in_part_is_torn() {
     let answers = [
         Answer::Acknowledged,
         Answer::Failed(Outcome::NotApplied),
@@ -110,11 +110,7 @@ fn a_transaction_is_there_as_a_whole_or_not_at_all() {
         assert_eq!(torn(Kind::Transaction, &whole), [0; 0], "{answer:?}");
         for part in [vec![(6, 1)], vec![(7, 1)], vec![(6, 1), (8, 1)], vec![(7, 2)]] {
             assert_eq!(torn(Kind::Transaction, &part), SIX, "{answer:?} {part:?}");
-            assert_eq!(
-                torn(Kind::BulkWrite, &part),
-                [0; 0],
-                "nobody promises that of a bulk write"
-            );
+            assert_eq!(torn(Kind::BulkWrite, &part), [0; 0], "a bulk write is not atomic");
         }
     }
     let verdict = judge(&account(vec![(2, Kind::Transaction, Answer::Dropped)], &[(7, 1)]));
@@ -122,31 +118,32 @@ fn a_transaction_is_there_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn what_never_began_is_not_there() {
+fn mark_without_an_operation_is_unheard_of() {
     let records = vec![(2, Kind::InsertOne, Answer::Acknowledged)];
-    // Of another operation; of the same, which has only one mark; and one that was never applied.
+    // 30 has no operation, operation 2 has only the mark 6, and 33 is not found.
     let verdict = judge(&account(records, &[(6, 1), (7, 1), (30, 2), (33, 0)]));
     assert_eq!(verdict.unheard_of, [7, 30]);
-    assert!(verdict.duplicated.is_empty(), "it is said once what is wrong with it");
+    assert!(verdict.duplicated.is_empty(), "it is reported once");
     assert!(!verdict.is_clean());
 }
 
 #[test]
-fn an_operation_of_several_marks_is_lost_in_part_and_its_error_speaks_of_the_whole() {
-    let done = account(vec![(1, Kind::InsertMany, Answer::Acknowledged)], &[(3, 1), (5, 2)]);
-    let verdict = judge(&done);
+fn marks_of_one_operation_are_judged_one_by_one() {
+    let acknowledged =
+        account(vec![(1, Kind::InsertMany, Answer::Acknowledged)], &[(3, 1), (5, 2)]);
+    let verdict = judge(&acknowledged);
     assert_eq!((verdict.lost, verdict.duplicated), (vec![4], vec![5]));
     assert_eq!(verdict.acknowledged, 1, "operations are counted, not marks");
-    let refused = Answer::Failed(Outcome::NotApplied);
-    let verdict = judge(&account(vec![(1, Kind::BulkWrite, refused)], &[(4, 1)]));
+    let not_applied = Answer::Failed(Outcome::NotApplied);
+    let verdict = judge(&account(vec![(1, Kind::BulkWrite, not_applied)], &[(4, 1)]));
     assert_eq!(verdict.mislabelled, [4]);
-    let doubted = Answer::Failed(Outcome::MaybeApplied);
-    let verdict = judge(&account(vec![(1, Kind::BulkWrite, doubted)], &[(3, 1), (4, 1)]));
+    let in_doubt = Answer::Failed(Outcome::MaybeApplied);
+    let verdict = judge(&account(vec![(1, Kind::BulkWrite, in_doubt)], &[(3, 1), (4, 1)]));
     assert!(verdict.is_clean());
     assert_eq!((verdict.in_doubt, verdict.in_doubt_applied), (1, 2));
 }
 
-/// A judge that goes through all numbers one by one, and asks each question by itself.
+/// Simpler implementation of [`judge`], which checks every number for every contradiction.
 fn simple_judge(account: &Account, numbers: u64) -> Verdict {
     let times = |mark: u64| account.census.get(&mark).copied().unwrap_or(0);
     let answers: BTreeMap<u64, &Answer> = account
@@ -154,11 +151,12 @@ fn simple_judge(account: &Account, numbers: u64) -> Verdict {
         .iter()
         .flat_map(|record| record.kind.marks(record.operation).map(|mark| (mark, &record.answer)))
         .collect();
-    let said = |mark: u64| answers.get(&mark).copied();
-    let is_done = |answer: &Answer| matches!(answer, Answer::Acknowledged | Answer::Wrong(_));
-    let is_denied =
+    let result_of = |mark: u64| answers.get(&mark).copied();
+    let is_acknowledged =
+        |answer: &Answer| matches!(answer, Answer::Acknowledged | Answer::Wrong(_));
+    let is_not_applied =
         |answer: &Answer| matches!(answer, Answer::Failed(Outcome::NotSent | Outcome::NotApplied));
-    let is_doubted = |answer: &Answer| !is_done(answer) && !is_denied(answer);
+    let is_in_doubt = |answer: &Answer| !is_acknowledged(answer) && !is_not_applied(answer);
     let is_wrong = |mark: u64| {
         let first = account.records.iter().find(|record| record.operation * 3 == mark);
         first.is_some_and(|record| matches!(record.answer, Answer::Wrong(_)))
@@ -169,35 +167,37 @@ fn simple_judge(account: &Account, numbers: u64) -> Verdict {
         account.records.iter().filter(|record| is(&record.answer)).count() as u64
     };
     Verdict {
-        duplicated: marks(&|mark| said(mark).is_some() && times(mark) >= 2),
-        lost: marks(&|mark| said(mark).is_some_and(is_done) && times(mark) == 0),
+        duplicated: marks(&|mark| result_of(mark).is_some() && times(mark) >= 2),
+        lost: marks(&|mark| result_of(mark).is_some_and(is_acknowledged) && times(mark) == 0),
         mislabelled: marks(&|mark| {
-            is_wrong(mark) || (said(mark).is_some_and(is_denied) && times(mark) >= 1)
+            is_wrong(mark) || (result_of(mark).is_some_and(is_not_applied) && times(mark) >= 1)
         }),
         torn: marks(&|mark| {
             let first = account.records.iter().find(|record| record.operation * 3 == mark);
-            let there: Vec<bool> = (mark..mark + 3).map(|mark| times(mark) >= 1).collect();
-            let is_part = there.contains(&true) && there.contains(&false);
+            let found: Vec<bool> = (mark..mark + 3).map(|mark| times(mark) >= 1).collect();
+            let is_part = found.contains(&true) && found.contains(&false);
             is_part && first.is_some_and(|record| record.kind == Kind::Transaction)
         }),
-        unheard_of: marks(&|mark| said(mark).is_none() && times(mark) >= 1),
-        acknowledged: operations(&is_done),
-        not_applied: operations(&is_denied),
-        in_doubt: operations(&is_doubted),
+        unheard_of: marks(&|mark| result_of(mark).is_none() && times(mark) >= 1),
+        acknowledged: operations(&is_acknowledged),
+        not_applied: operations(&is_not_applied),
+        in_doubt: operations(&is_in_doubt),
         dropped: operations(&|answer| *answer == Answer::Dropped),
-        in_doubt_applied: marks(&|mark| said(mark).is_some_and(is_doubted) && times(mark) >= 1)
-            .len() as u64,
+        in_doubt_applied: marks(&|mark| {
+            result_of(mark).is_some_and(is_in_doubt) && times(mark) >= 1
+        })
+        .len() as u64,
     }
 }
 
 #[test]
-fn it_comes_to_what_a_simpler_judge_comes_to() {
+fn verdict_equals_that_of_a_simpler_implementation() {
     const KINDS: [Kind; 4] =
         [Kind::InsertOne, Kind::InsertMany, Kind::BulkWrite, Kind::Transaction];
     let answers = [
         Answer::Acknowledged,
         Answer::Acknowledged,
-        Answer::Wrong("cannot be".to_owned()),
+        Answer::Wrong("impossible".to_owned()),
         Answer::Failed(Outcome::NotSent),
         Answer::Failed(Outcome::NotApplied),
         Answer::Failed(Outcome::MaybeApplied),

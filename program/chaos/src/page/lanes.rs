@@ -52,7 +52,7 @@ pub(super) fn panel(run: &Report) -> Markup {
         draw(&mut plot, lane, head + LANE * nth as f64 + 7.0);
     }
     let keys = match is_marked {
-        true => key(10, "marker", "M0 1H10L5 9z", "the set needs another primary"),
+        true => key(10, "marker", "M0 1H10L5 9z", "failover"),
         false => html! {},
     };
     titled("Faults", &keys, &plot)

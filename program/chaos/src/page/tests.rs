@@ -43,7 +43,7 @@ fn verdict_is_the_title_and_comes_first() {
     ));
     assert_eq!(
         headline(&page),
-        "No write was lost, none was applied twice, and every error was right."
+        "No write was lost, none was applied twice, and every error was correct."
     );
     assert!(page.contains(r#"<header class="clean">"#));
     assert_eq!(page.matches("<li class=\"zero\"><b>0</b>").count(), 4);
@@ -60,9 +60,9 @@ fn contradictions_are_shown_with_their_operations() {
     assert!(page.contains("This is a control."));
     assert!(headline(&page).ends_with("writes contradict the results that the application got."));
     let mark = verdict.duplicated[0];
-    assert!(page.contains(&format!("its mark {mark} is there twice")), "the first of them");
+    assert!(page.contains(&format!("its mark {mark} is there twice")), "the first one");
     assert_eq!(page.matches("<strong>duplicated</strong>: operation").count(), 4, "a few of them");
-    assert!(page.contains(" more.</p>"), "and how many others");
+    assert!(page.contains(" more.</p>"), "the number of others");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn run_without_faults_proves_little() {
     assert!(page.contains("There was no fault, so that this run proves little."));
     assert!(page.contains("There was no failover."));
     assert!(page.contains("No attempt failed."));
-    assert!(page.contains("--faults none"), "it can be had again");
+    assert!(page.contains("--faults none"), "in the command");
 }
 
 #[test]

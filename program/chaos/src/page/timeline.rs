@@ -74,7 +74,7 @@ fn axis(lasted: Duration) -> Markup {
     }
 }
 
-/// Returns true if failovers are marked in all panels. Too many marks would hide the data.
+/// Returns `true` if failovers are marked in all panels. Too many marks would hide the data.
 pub(super) fn are_marked(failovers: &[Recovery]) -> bool {
     failovers.len() <= 60
 }

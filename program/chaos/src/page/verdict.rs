@@ -50,12 +50,12 @@ pub(super) fn header(run: &Report) -> Markup {
 const MEANINGS: [&str; 5] = [
     "applied more than once",
     "acknowledged, and not in the database",
-    "an error or result that is not true",
+    "an error or result that is not correct",
     "a transaction applied in part",
     "in the database, and never written",
 ];
 
-/// Returns true for a run without acknowledged writes.
+/// Returns `true` for a run without acknowledged writes.
 fn proves_nothing(run: &Report) -> bool {
     run.verdict.is_clean() && run.figures.all.answers.acknowledged == 0
 }
@@ -72,7 +72,7 @@ fn headline(run: &Report) -> String {
     }
     match run.verdict.not_applied + run.verdict.in_doubt {
         0 => "No write was lost, and none was applied twice.".to_owned(),
-        _ => "No write was lost, none was applied twice, and every error was right.".to_owned(),
+        _ => "No write was lost, none was applied twice, and every error was correct.".to_owned(),
     }
 }
 
@@ -114,7 +114,7 @@ fn lead(run: &Report) -> Markup {
         " (" (server) ")"
     };
     if figures.all.count() == 0 {
-        return html! { (tasks) " were to write on " (servers) ", and no operation ended." };
+        return html! { (tasks) " on " (servers) "; no operation ended." };
     }
     let happened: u64 = figures.faults.values().map(|happened| happened.incidents).sum();
     let faults: Vec<String> =
@@ -180,16 +180,16 @@ fn notes(run: &Report) -> Vec<Markup> {
     let control = match strategy {
         Strategy::RetryableWrites => return notes,
         Strategy::DontRetry => {
-            "the application raises each error as it comes, and nobody sends again. Nothing is made twice so; what a broken connection left in doubt stays in doubt."
+            "neither the application nor the driver retries. No write is applied twice, but writes remain in doubt after a network error."
         }
         Strategy::AlwaysRetry { .. } => {
-            "the application itself sends again on any error, and the driver’s retryable writes are off. What was done already, and only its reply was lost, is then done twice."
+            "the application retries after any error, and retryable writes of the driver are disabled. A write whose reply was lost is applied twice."
         }
         Strategy::RetryNetworkErrorsOnce => {
-            "the application itself sends again once if the network broke, and the driver’s retryable writes are off. What was done already, and only its reply was lost, is then done twice."
+            "the application retries once after a network error, and retryable writes of the driver are disabled. A write whose reply was lost is applied twice."
         }
         Strategy::RetryIdempotent => {
-            "the application itself sends again, and writes so that it may be repeated; the driver’s retryable writes are off."
+            "the application retries idempotent writes, and retryable writes of the driver are disabled."
         }
     };
     notes.push(html! {
@@ -263,7 +263,7 @@ pub(super) fn results(run: &Report) -> Markup {
     let verdict = &run.verdict;
     let dropped = match verdict.dropped {
         0 => String::new(),
-        dropped => format!("; or dropped by the caller, as {} of them were", grouped(dropped)),
+        dropped => format!(", or dropped by the caller ({} of them)", grouped(dropped)),
     };
     let doubt = match (verdict.in_doubt, verdict.in_doubt_applied) {
         (0, _) => "None. The error of such a write means: it may have been applied.".to_owned(),
@@ -276,14 +276,14 @@ pub(super) fn results(run: &Report) -> Markup {
     let not_applied = match verdict.not_applied {
         0 => "None. The error of such a write means: nothing was written.",
         _ => {
-            "Failed with an error that means: nothing was written. It is safe to make such a write again."
+            "Failed with an error that means: nothing was written. It is safe to retry such a write."
         }
     };
     let rows = [
         (
             verdict.acknowledged,
             "acknowledged",
-            "Succeeded. Each must be in the database, exactly once.".to_owned(),
+            "Succeeded. Each must be in the database exactly once.".to_owned(),
         ),
         (verdict.not_applied, "not applied", not_applied.to_owned()),
         (verdict.in_doubt, "in doubt", doubt),
@@ -298,8 +298,8 @@ pub(super) fn results(run: &Report) -> Markup {
                 }
             }
             p.fine {
-                "Each write leaves marks in the database, numbers that no other write has, once for each time that \
-                 it was applied: one mark, or three if it writes several documents. The numbers above count marks, \
+                "Each write has marks, unique numbers that the database contains once for each time that the write \
+                 was applied: one mark, or three if it writes several documents. The numbers above count marks, \
                  those here operations."
             }
         },

@@ -22,7 +22,7 @@ pub(super) fn harmless(text: &str) -> String {
     harmless
 }
 
-/// Returns true for the control characters of Unicode that change the order in which text is displayed.
+/// Returns `true` for the control characters of Unicode that change the order in which text is displayed.
 fn is_bidi_control(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,4 @@
-//! Schedules of many seeds: what holds for each of them.
+//! Properties of the schedules of many seeds.
 
 use super::*;
 use crate::plan::Servers;
@@ -14,7 +14,7 @@ fn plan(seed: u64, faults: &[Fault], lasting: Duration) -> Plan {
     }
 }
 
-/// Runs from a second to ten minutes, each with other seeds.
+/// Returns seeds and durations from a second to ten minutes.
 fn runs() -> impl Iterator<Item = (u64, Duration)> {
     let lengths = [1, 3, 10, 20, 60, 300, 600].map(Duration::from_secs);
     (0..50).flat_map(move |seed| lengths.into_iter().map(move |lasting| (seed, lasting)))
@@ -25,8 +25,8 @@ fn ends(planned: &Planned) -> Duration {
 }
 
 fn lanes(schedule: &Schedule) -> [&Vec<Planned>; 5] {
-    let Schedule { members, cuts, drops, weather, migrations, .. } = schedule;
-    [members, cuts, drops, weather, migrations]
+    let Schedule { members, cuts, drops, slow_or_overloaded, migrations, .. } = schedule;
+    [members, cuts, drops, slow_or_overloaded, migrations]
 }
 
 fn all(schedule: &Schedule) -> impl Iterator<Item = &Planned> {
@@ -34,7 +34,7 @@ fn all(schedule: &Schedule) -> impl Iterator<Item = &Planned> {
 }
 
 #[test]
-fn the_same_seed_is_the_same_schedule_and_another_seed_is_another() {
+fn schedule_depends_on_the_seed_only() {
     for (seed, lasting) in runs() {
         let of = |seed| Schedule::of(&plan(seed, &Fault::ALL, lasting));
         assert_eq!(of(seed), of(seed));
@@ -43,7 +43,7 @@ fn the_same_seed_is_the_same_schedule_and_another_seed_is_another() {
 }
 
 #[test]
-fn one_thing_is_over_before_the_next_of_its_lane_begins_and_the_end_is_calm() {
+fn faults_of_a_lane_do_not_overlap_and_the_end_has_none() {
     for (seed, lasting) in runs() {
         let schedule = Schedule::of(&plan(seed, &Fault::ALL, lasting));
         for lane in lanes(&schedule) {
@@ -59,7 +59,7 @@ fn one_thing_is_over_before_the_next_of_its_lane_begins_and_the_end_is_calm() {
 }
 
 #[test]
-fn members_have_time_to_recover_in_between() {
+fn members_have_time_to_recover_between_faults() {
     for (seed, lasting) in runs() {
         let schedule = Schedule::of(&plan(seed, &Fault::ALL, lasting));
         let slot = schedule.calm_from / u32::try_from(schedule.members.len().max(1)).unwrap();
@@ -72,7 +72,7 @@ fn members_have_time_to_recover_in_between() {
 }
 
 #[test]
-fn each_fault_that_is_wanted_is_there_and_no_other() {
+fn schedule_has_exactly_the_faults_of_the_plan() {
     for (seed, lasting) in runs().filter(|(_, lasting)| lasting.as_secs() >= 10) {
         for picked in 0..1_usize << Fault::ALL.len() {
             let is_picked = |at: &usize| picked & (1 << *at) != 0;
@@ -80,48 +80,48 @@ fn each_fault_that_is_wanted_is_there_and_no_other() {
                 (0..Fault::ALL.len()).filter(is_picked).map(|at| Fault::ALL[at]).collect();
             let schedule = Schedule::of(&plan(seed, &faults, lasting));
             for fault in Fault::ALL {
-                let is_there = all(&schedule).any(|planned| planned.trouble.fault() == fault);
-                assert_eq!(is_there, faults.contains(&fault), "{seed} {lasting:?} {fault:?}");
+                let is_planned = all(&schedule).any(|planned| planned.trouble.fault() == fault);
+                assert_eq!(is_planned, faults.contains(&fault), "{seed} {lasting:?} {fault:?}");
             }
         }
     }
 }
 
 #[test]
-fn the_primary_is_hit_first_and_more_often_and_secondaries_are_hit_too() {
+fn primary_is_the_first_and_most_frequent_target() {
     for seed in 0..50 {
         let long =
             Schedule::of(&plan(seed, &[Fault::Kill, Fault::Freeze], Duration::from_secs(600)));
-        let whom = |planned: &Planned| match planned.trouble {
+        let target = |planned: &Planned| match planned.trouble {
             Trouble::Kill(who) | Trouble::Freeze(who) => who,
             _ => unreachable!("{planned:?}"),
         };
-        let primaries = long.members.iter().filter(|it| whom(it) == Who::Primary).count();
+        let primaries = long.members.iter().filter(|it| target(it) == Who::Primary).count();
         assert!(primaries * 2 > long.members.len() && primaries < long.members.len());
         let short = Schedule::of(&plan(seed, &[Fault::Kill], Duration::from_secs(10)));
-        assert_eq!(whom(&short.members[0]), Who::Primary);
+        assert_eq!(target(&short.members[0]), Who::Primary);
     }
 }
 
 #[test]
-fn each_mongos_of_a_cluster_is_hit_too_and_chunks_move_all_the_time() {
+fn sharded_cluster_has_faults_of_each_mongos_and_frequent_migrations() {
     for seed in 0..50 {
         let faults = Servers::Sharded.default_faults();
         let plan = plan(seed, &faults, Duration::from_secs(600));
         let schedule = Schedule::of(&Plan { servers: Servers::Sharded, ..plan });
-        let whom = |planned: &Planned| match planned.trouble {
+        let target = |planned: &Planned| match planned.trouble {
             Trouble::Kill(who) | Trouble::Freeze(who) => Some(who),
             _ => None,
         };
         for wanted in [Who::Primary, Who::Secondary(0), Who::Mongos(0), Who::Mongos(1)] {
-            assert!(schedule.members.iter().any(|it| whom(it) == Some(wanted)), "{wanted:?}");
+            assert!(schedule.members.iter().any(|it| target(it) == Some(wanted)), "{wanted:?}");
         }
         assert!(schedule.migrations.len() > 100, "{}", schedule.migrations.len());
     }
 }
 
 #[test]
-fn about_one_connection_breaks_in_a_second_whatever_the_rate() {
+fn about_one_connection_breaks_per_second_at_any_rate() {
     let chances = |rate: u32| -> Vec<u32> {
         let plan = Plan { rate, ..plan(3, &[Fault::Cuts], Duration::from_secs(600)) };
         let chance = |planned: &Planned| match planned.trouble {
@@ -138,9 +138,9 @@ fn about_one_connection_breaks_in_a_second_whatever_the_rate() {
 }
 
 #[test]
-fn a_run_that_is_too_short_for_a_fault_has_none() {
+fn run_shorter_than_a_slot_has_no_faults() {
     let schedule = Schedule::of(&plan(1, &Fault::ALL, Duration::from_millis(100)));
-    assert!(schedule.members.is_empty() && schedule.weather.is_empty());
+    assert!(schedule.members.is_empty() && schedule.slow_or_overloaded.is_empty());
     let schedule = Schedule::of(&plan(1, &[], Duration::from_secs(60)));
     assert_eq!(all(&schedule).count(), 0);
 }

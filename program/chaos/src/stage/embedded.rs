@@ -1,4 +1,4 @@
-//! Three servers in the memory of this process.
+//! Embedded replica set of three members.
 
 use std::time::Duration;
 
@@ -11,19 +11,18 @@ use super::{
 };
 use crate::schedule::Who;
 
-/// So long members do without a primary before they elect another.
 const ELECTION_TIMEOUT: Duration = Duration::from_millis(500);
-/// Many times as long as it takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Many times the usual recovery time.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 const VERSION: &str = "8.0";
 
-/// A replica set that is gone when this is.
+/// A replica set that ends when this value is dropped.
 pub(super) struct Embedded {
     set: Deployment,
 }
 
 impl Embedded {
-    /// In a thread of its own, so that the load does not keep it waiting.
+    /// Starts the set in its own thread, so that the load does not delay it.
     pub(super) fn start(seed: u64) -> Result<Self> {
         let set = Deployment::replica_set(MEMBERS)
             .version(VERSION)
@@ -58,12 +57,12 @@ impl Embedded {
 
     pub(super) async fn recover(&self) -> Result<()> {
         self.primary().await?;
-        let replicated = timeout(PATIENCE, self.set.wait_for_replication()).await;
+        let replicated = timeout(RECOVERY_TIMEOUT, self.set.wait_for_replication()).await;
         replicated.map_err(|_| late("its members have not caught up"))?;
         Ok(())
     }
 
-    /// All run, and reach each other.
+    /// Thaws and restarts all members.
     pub(super) fn heal(&self) {
         for member in 0..MEMBERS {
             self.faults().thaw(member);
@@ -72,7 +71,7 @@ impl Embedded {
     }
 
     async fn primary(&self) -> Result<usize> {
-        let primary = timeout(PATIENCE, self.set.wait_for_primary()).await;
+        let primary = timeout(RECOVERY_TIMEOUT, self.set.wait_for_primary()).await;
         primary.map_err(|_| late("it has no primary").into())
     }
 
@@ -83,5 +82,8 @@ impl Embedded {
 }
 
 fn late(what: &str) -> String {
-    format!("the embedded replica set does not recover: {what} after {} s", PATIENCE.as_secs())
+    format!(
+        "the embedded replica set does not recover: {what} after {} s",
+        RECOVERY_TIMEOUT.as_secs()
+    )
 }

@@ -1,4 +1,4 @@
-//! Somebody's deployment, which was there before and stays: what is written to it is removed in the end.
+//! Existing deployment of a connection string. The run drops its collections at the end.
 
 use std::{
     sync::{
@@ -27,50 +27,51 @@ use crate::{
     schedule::Who,
 };
 
-/// How long another primary may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time-out of the election of another primary.
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
-/// So long the old primary does not stand again, and so long it waits for the others to catch up.
+/// Time in which the old primary is not re-elected, and in which it waits for secondaries to catch up.
 const STEP_DOWN_SECS: i32 = 10;
 const CATCH_UP_SECS: i32 = 5;
 
-/// A deployment by its connection string.
+/// An existing deployment.
 pub(super) struct Foreign {
     uri: String,
-    /// The same, with the names that DNS gave.
+    /// Connection string with the hosts and options of its DNS records.
     resolved: String,
     client: Client,
-    kind: Kind,
+    topology: Topology,
     version: String,
     database: String,
     keep: bool,
     observer: Arc<dyn Observer>,
-    /// Whether there may be something to remove.
+    /// `true` if the database may contain data of this run.
     is_written: AtomicBool,
 }
 
-/// What it is.
-enum Kind {
+/// Type of a deployment.
+enum Topology {
+    /// Replica set with this name.
     ReplicaSet(String),
-    /// A sharded cluster with these routers.
-    Routers(Vec<String>),
+    /// Sharded cluster with these mongos.
+    Sharded(Vec<String>),
 }
 
 impl Foreign {
-    /// Connects, and refuses what cannot be used for this.
+    /// Connects. Returns an error for a standalone server, an unsupported fault or an existing database.
     pub(super) async fn find(uri: &str, plan: &Plan, observer: &Arc<dyn Observer>) -> Result<Self> {
         let client = open(uri).await?;
         let options = ClientOptions::parse(uri).await?;
         let hello = admin(&client, &**observer, doc! { "hello": 1 }).await?;
-        let routers = options.hosts.iter().map(ToString::to_string).collect();
-        let kind = kind_of(&hello, routers, plan)?;
+        let hosts = options.hosts.iter().map(ToString::to_string).collect();
+        let topology = topology_of(&hello, hosts, plan)?;
         let build = admin(&client, &**observer, doc! { "buildInfo": 1 }).await?;
-        refuse_if_there(&client, &plan.database, &**observer).await?;
+        check_database_is_new(&client, &plan.database, &**observer).await?;
         Ok(Self {
             uri: uri.to_owned(),
             resolved: resolved(uri, &options),
             client,
-            kind,
+            topology,
             version: build.get_str("version").unwrap_or("of an unknown version").to_owned(),
             database: plan.database.clone(),
             keep: plan.keep,
@@ -80,9 +81,9 @@ impl Foreign {
     }
 
     pub(super) fn server(&self) -> String {
-        match &self.kind {
-            Kind::ReplicaSet(name) => format!("MongoDB {}, replica set {name}", self.version),
-            Kind::Routers(_) => format!("MongoDB {}, sharded cluster", self.version),
+        match &self.topology {
+            Topology::ReplicaSet(name) => format!("MongoDB {}, replica set {name}", self.version),
+            Topology::Sharded(_) => format!("MongoDB {}, sharded cluster", self.version),
         }
     }
 
@@ -90,20 +91,20 @@ impl Foreign {
         self.uri.clone()
     }
 
-    /// The hosts by their names, for who does not ask DNS for them.
+    /// Returns the connection string without `mongodb+srv`, for the proxy.
     pub(super) fn resolved_uri(&self) -> &str {
         &self.resolved
     }
 
-    /// From here on, something may be there that was not before.
+    /// Records that the run has claimed the database.
     pub(super) fn mark_written(&self) {
         self.is_written.store(true, Relaxed);
     }
 
     pub(super) async fn find_member(&self, who: Who) -> Result<Member> {
-        if let Kind::Routers(routers) = &self.kind {
-            let number = meant(who, 0, routers.len());
-            let address = routers.get(number).cloned().unwrap_or_default();
+        if let Topology::Sharded(hosts) = &self.topology {
+            let number = meant(who, 0, hosts.len());
+            let address = hosts.get(number).cloned().unwrap_or_default();
             return Ok(Member { number, address, role: Role::Mongos, shard: None });
         }
         let hello = self.hello().await?;
@@ -124,31 +125,33 @@ impl Foreign {
         };
         match self.client.database("admin").run_command(command).await {
             Ok(_) => Ok(primary),
-            // Servers before 4.2 hang up on everybody when they step down.
+            // A primary before 4.2 closes all connections when it steps down.
             Err(error) if error.is_network_error() => Ok(primary),
             Err(error) => {
                 let why = self.observer.explain(&error);
-                Err(format!("{} does not step down: {why}", primary.in_words()).into())
+                Err(format!("{} did not step down: {why}", primary.in_words()).into())
             }
         }
     }
 
-    /// Waits until there is a server that takes writes. Whether all members are well is not ours to know.
+    /// Waits for a primary or mongos. The state of the other members is not checked.
     pub(super) async fn recover(&self) -> Result<()> {
         self.hello().await.map(drop)
     }
 
-    /// What the primary says, or a router.
+    /// Returns the `hello` reply of the primary or a mongos.
     async fn hello(&self) -> Result<Document> {
         let began = Instant::now();
         loop {
             match admin(&self.client, &*self.observer, doc! { "hello": 1 }).await {
-                Ok(hello) if matches!(self.kind, Kind::Routers(_)) || is_primary(&hello) => {
+                Ok(hello)
+                    if matches!(self.topology, Topology::Sharded(_)) || is_primary(&hello) =>
+                {
                     return Ok(hello);
                 }
-                Err(error) if began.elapsed() > PATIENCE => return Err(error),
-                Ok(_) if began.elapsed() > PATIENCE => {
-                    let secs = PATIENCE.as_secs();
+                Err(error) if began.elapsed() > ELECTION_TIMEOUT => return Err(error),
+                Ok(_) if began.elapsed() > ELECTION_TIMEOUT => {
+                    let secs = ELECTION_TIMEOUT.as_secs();
                     return Err(format!("the deployment has no primary after {secs} s").into());
                 }
                 Ok(_) | Err(_) => sleep(PAUSE).await,
@@ -156,16 +159,16 @@ impl Foreign {
         }
     }
 
-    /// Removes what was written, unless it is to be kept.
+    /// Drops the collections of the run, unless the plan keeps them.
     pub(super) async fn close(self) -> Result<()> {
         if !self.keep && self.is_written.load(Relaxed) {
             let database = self.client.database(&self.database);
-            // By its collections: whoever may write to a database need not be allowed to drop it.
+            // Not the database: the role `readWrite` does not include `dropDatabase`.
             let mut named = database
                 .list_collection_names()
                 .await
                 .map_err(|error| self.observer.explain(&error))?;
-            // Another run gets the database when nothing is left in it.
+            // The claim is dropped last, so that no other run gets the database before it is empty.
             named.sort_by_key(|name| name == CLAIM);
             for name in named.iter().filter(|name| !name.starts_with("system.")) {
                 let dropped = database.collection::<Document>(name).drop().await;
@@ -177,12 +180,12 @@ impl Foreign {
     }
 }
 
-/// Whoever does not get to close it is told what is left.
+/// Reports a database that was not dropped.
 impl Drop for Foreign {
     fn drop(&mut self) {
         if !self.keep && self.is_written.load(Relaxed) {
             self.observer.warning(&format!(
-                "the database {} was left behind: drop it, or name another with --database",
+                "the database {} was not dropped: drop it, or choose another one with --database",
                 self.database
             ));
         }
@@ -201,40 +204,42 @@ fn is_primary(hello: &Document) -> bool {
     hello.get_bool("isWritablePrimary").or_else(|_| hello.get_bool("ismaster")).unwrap_or(false)
 }
 
-fn kind_of(hello: &Document, routers: Vec<String>, plan: &Plan) -> Result<Kind> {
-    let wrong = |what: &str| Box::new(InvalidPlan(what.to_owned()));
+fn topology_of(hello: &Document, hosts: Vec<String>, plan: &Plan) -> Result<Topology> {
+    let invalid = |why: &str| Box::new(InvalidPlan(why.to_owned()));
     if let Ok(name) = hello.get_str("setName") {
-        return Ok(Kind::ReplicaSet(name.to_owned()));
+        return Ok(Topology::ReplicaSet(name.to_owned()));
     }
     if hello.get_str("msg").ok() != Some("isdbgrid") {
-        return Err(wrong(
-            "--uri: it is a standalone server\n  why: writes can be tried again safely on replica sets and \
-             sharded clusters only\n  next: start it as a replica set (of one member, if need be), or leave \
-             --uri out",
+        return Err(invalid(
+            "--uri: the deployment is a standalone server\n  why: retryable writes require a replica set or a \
+             sharded cluster\n  next: start it as a replica set, for example of one member, or omit --uri",
         ));
     }
     if plan.has(Fault::StepDown) {
-        return Err(wrong(
-            "--faults: step-down is for a replica set, and --uri is a sharded cluster, which has no primary \
-             of its own",
+        return Err(invalid(
+            "--faults: step-down requires a replica set, and the deployment of --uri is a sharded cluster",
         ));
     }
-    Ok(Kind::Routers(routers))
+    Ok(Topology::Sharded(hosts))
 }
 
-async fn refuse_if_there(client: &Client, database: &str, observer: &dyn Observer) -> Result<()> {
-    let there = client.database(database).list_collection_names().await;
-    let there = there.map_err(|error| observer.explain(&error))?;
-    if there.is_empty() {
+async fn check_database_is_new(
+    client: &Client,
+    database: &str,
+    observer: &dyn Observer,
+) -> Result<()> {
+    let collections = client.database(database).list_collection_names().await;
+    let collections = collections.map_err(|error| observer.explain(&error))?;
+    if collections.is_empty() {
         return Ok(());
     }
     Err(Box::new(InvalidPlan(format!(
-        "--database: {database} is there already\n  why: it is removed in the end, and nobody's data are to go \
-         with it\n  next: name one that is not there, or drop it if it is left from an earlier run"
+        "--database: {database} already exists\n  why: its collections would be dropped at the end\n  next: choose \
+         another database, or drop this one if an earlier run has left it"
     ))))
 }
 
-/// The connection string with the hosts and options that DNS gave, if they are from there.
+/// Replaces `mongodb+srv` by the hosts and options of the DNS records.
 fn resolved(uri: &str, options: &ClientOptions) -> String {
     let Some(rest) = uri.strip_prefix("mongodb+srv://") else { return uri.to_owned() };
     let hosts: Vec<_> = options.hosts.iter().map(ToString::to_string).collect();
@@ -271,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_dns_resolves_becomes_the_hosts_and_options_that_it_gave() {
+    fn srv_connection_string_is_resolved_to_hosts_and_options() {
         let mut options = ClientOptions::default();
         options.hosts =
             ["a.test:1", "b.test:2"].map(|it| ServerAddress::parse(it).unwrap()).to_vec();

@@ -1,4 +1,4 @@
-//! When things happen, and what has happened.
+//! Clock of a run, and log of its incidents.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -10,12 +10,12 @@ use tokio::{sync::watch, time::sleep_until};
 use super::network::Met;
 use crate::{account::Incident, live::Live, plan::Fault};
 
-/// The time since the load began, and the word that it is over.
+/// Time since the beginning of the load, and the signals that end the faults.
 #[derive(Clone)]
 pub(super) struct Clock {
     began: Instant,
     ending: watch::Receiver<bool>,
-    /// Whether something went wrong, so that nothing more is to begin.
+    /// `true` after an error: no further fault begins.
     given_up: Arc<watch::Sender<bool>>,
 }
 
@@ -28,7 +28,7 @@ impl Clock {
         self.began.elapsed()
     }
 
-    /// Waits for a time. False if it is over before that.
+    /// Waits for a time. Returns `false` if the faults end before it.
     pub(super) async fn reaches(&mut self, time: Duration) -> bool {
         let due = tokio::time::Instant::from_std(self.began + time);
         tokio::select! {
@@ -38,7 +38,7 @@ impl Clock {
         }
     }
 
-    /// Waits for the word that it is over. Nobody there any more who could say it is that word, too.
+    /// Waits for the end of the faults. A dropped sender ends them, too.
     pub(super) async fn ends(&mut self) {
         let mut given_up = self.given_up.subscribe();
         tokio::select! {
@@ -52,14 +52,14 @@ impl Clock {
     }
 }
 
-/// What has happened so far.
+/// Incidents that have ended.
 pub(super) struct Log {
     began: Instant,
     live: Arc<Live>,
     incidents: Mutex<Vec<Incident>>,
 }
 
-/// What is not over yet.
+/// An incident that has not ended.
 pub(super) struct Open(Incident);
 
 impl Log {
@@ -71,14 +71,14 @@ impl Log {
         &self.live
     }
 
-    /// A fault has just taken effect.
+    /// Records the beginning of a fault.
     pub(super) fn begins(&self, fault: Fault, what: String, is_failover: bool) -> Open {
         self.live.fault_begins(&what);
         let began = self.began.elapsed();
         Open(Incident { fault, what, began, ended: began, is_failover, hits: 0, lost_replies: 0 })
     }
 
-    /// It is over, and has met so many requests.
+    /// Records the end of a fault, with its hits.
     pub(super) fn ends(&self, Open(mut incident): Open, met: Met) {
         incident.ended = self.began.elapsed();
         incident.hits = met.requests;
@@ -86,7 +86,7 @@ impl Log {
         self.note(incident);
     }
 
-    /// It was over when it began.
+    /// Records a fault without duration.
     pub(super) fn was(&self, Open(incident): Open) {
         self.note(incident);
     }
@@ -96,7 +96,7 @@ impl Log {
         self.incidents.lock().unwrap_or_else(PoisonError::into_inner).push(incident);
     }
 
-    /// By the time that they began.
+    /// Returns the incidents, ordered by their beginning.
     pub(super) fn incidents(self) -> Vec<Incident> {
         let mut incidents = self.incidents.into_inner().unwrap_or_else(PoisonError::into_inner);
         incidents.sort_by_key(|incident| incident.began);

@@ -1,4 +1,4 @@
-//! Three real servers, started for this. What is done to them blocks, and is done on threads for that.
+//! Replica set of three `mongod` processes. The blocking calls of `testbed` run in `spawn_blocking`.
 
 use std::{
     collections::BTreeSet,
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{observer::Observer, schedule::Who};
 
-/// A replica set that is gone when this is.
+/// A replica set that is stopped when this value is dropped.
 pub(super) struct Mongods {
     set: Arc<ReplicaSet>,
-    /// Those that were killed or frozen, and not brought back yet.
+    /// Members that are killed or frozen.
     down: Arc<Mutex<BTreeSet<usize>>>,
 }
 
@@ -26,10 +26,10 @@ impl Mongods {
     pub(super) async fn start(observer: &dyn Observer) -> Result<Self> {
         let version = Version::default();
         if !testbed::is_available(version) {
-            observer.step("fetching mongod, once (some 60 MB) …");
+            observer.step("downloading mongod once (about 60 MB) …");
             spawn_blocking(move || testbed::mongod_path(version)).await??;
         }
-        observer.step("starting a replica set of three real servers …");
+        observer.step("starting a replica set of three mongod …");
         let set =
             spawn_blocking(move || ReplicaSet::start(MEMBERS, Options::new().version(version)))
                 .await??;
@@ -77,12 +77,12 @@ impl Mongods {
         Ok(())
     }
 
-    /// Waits until all members are there, and in step.
+    /// Waits until all members run and have replicated all writes.
     pub(super) async fn recover(&self) -> Result<()> {
         self.on(ReplicaSet::wait_until_complete).await
     }
 
-    /// Who is still down is started anew, whichever way it went down.
+    /// Restarts all members that are killed or frozen.
     pub(super) async fn heal(&self) -> Result<()> {
         let down = self.down.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for member in down {

@@ -1,7 +1,6 @@
-//! The proxy before the servers: connections that break, answers that are late, writes that are turned away.
+//! Proxy in front of the servers: breaks connections, delays replies, rejects writes.
 //!
-//! Only the load is hit, which is known by its client's name, and only its own requests: servers are looked at
-//! undisturbed.
+//! Its rules match the load's `appName` and commands. Heartbeats and other clients are not affected.
 
 use std::{
     collections::BTreeMap,
@@ -17,21 +16,21 @@ use blackpipe::proxy::{Direction, ErrorReply, Proxy, ProxyEvent, Reaction, Rule}
 use super::{Result, set::Member};
 use crate::{live::Live, plan::APP_NAME};
 
-/// The commands that write.
+/// Write commands.
 const WRITES: [&str; 6] =
     ["insert", "update", "delete", "findAndModify", "bulkWrite", "commitTransaction"];
-/// Those that do not, and are late all the same if a server is slow.
+/// Read commands, which a slow server delays, too.
 const READS: [&str; 5] = ["find", "getMore", "aggregate", "count", "distinct"];
-/// More than the header of a message and less than a message, in either direction.
+/// Number of bytes that is larger than a message header and smaller than any message.
 const PART: usize = 40;
-/// `IngressRequestRateLimitExceeded`, with the labels that servers give it.
-const TURNED_AWAY: i32 = 462;
+/// `IngressRequestRateLimitExceeded`, with the labels of servers.
+const INGRESS_REQUEST_RATE_LIMIT_EXCEEDED: i32 = 462;
 const LABELS: [&str; 2] = ["SystemOverloadedError", "RetryableError"];
 
-/// The proxy, and what its rules have met.
+/// A proxy with counters of its rules.
 pub(super) struct Network {
     proxy: Proxy,
-    /// The user and password of the connection string, with the `@`.
+    /// User and password of the connection string, followed by `@`.
     login: String,
     hits: Arc<Hits>,
     incidents: AtomicU64,
@@ -44,8 +43,8 @@ pub(super) struct Rules {
 }
 
 impl Network {
-    /// Puts a proxy before these servers.
-    pub(super) async fn before(uri: &str) -> Result<Self> {
+    /// Starts a proxy in front of a deployment.
+    pub(super) async fn start(uri: &str) -> Result<Self> {
         let hits = Arc::new(Hits::default());
         let counting = Arc::clone(&hits);
         let observer = move |event: &ProxyEvent<'_>| {
@@ -59,18 +58,18 @@ impl Network {
         Ok(Self { proxy, login, hits, incidents: AtomicU64::new(0) })
     }
 
-    /// Where the load connects.
+    /// Returns the connection string of the proxy, for the load.
     pub(super) fn uri(&self) -> String {
         self.proxy.uri().replacen("mongodb://", &format!("mongodb://{}", self.login), 1)
     }
 
-    /// Hits are counted there, too.
-    pub(super) fn counts_for(&self, live: &Arc<Live>) {
-        // It is set once, for the one run that there is.
+    /// Adds the hits of all rules to these counters, too.
+    pub(super) fn report_to(&self, live: &Arc<Live>) {
+        // There is one run, so this is set once.
         let _ = self.hits.live.set(Arc::clone(live));
     }
 
-    /// The connections of so many of a thousand writes break, at any point of it, each as often as the others.
+    /// Breaks the connections of this number of writes per thousand, equally often at each point of the exchange.
     pub(super) fn cut(&self, per_mille: u32, seed: u64) -> Result<Rules> {
         let cuts = [
             ("nothing of the request", Reaction::cut_request()),
@@ -89,21 +88,21 @@ impl Network {
         self.add(rules.collect())
     }
 
-    /// A member's answers are late.
+    /// Delays the replies of a server.
     pub(super) fn slow(&self, member: &Member, delay: Duration) -> Result<Rules> {
         let rule = writes(Reaction::delay_reply(delay)).server(&member.address);
         let rule = READS.into_iter().fold(rule, Rule::command);
         self.add(vec![(SLOW.to_owned(), rule)])
     }
 
-    /// So many of a hundred writes are not let in.
-    pub(super) fn turn_away(&self, percent: u32, seed: u64) -> Result<Rules> {
-        let turned_away = Reaction::Error(ErrorReply::new(TURNED_AWAY).with_labels(LABELS));
-        let rule = writes(turned_away).probability(f64::from(percent) / 100.0).seed(seed);
-        self.add(vec![("turned away".to_owned(), rule)])
+    /// Rejects this percentage of writes before their execution.
+    pub(super) fn reject(&self, percent: u32, seed: u64) -> Result<Rules> {
+        let error = ErrorReply::new(INGRESS_REQUEST_RATE_LIMIT_EXCEEDED).with_labels(LABELS);
+        let rule = writes(Reaction::Error(error)).probability(f64::from(percent) / 100.0);
+        self.add(vec![("rejected".to_owned(), rule.seed(seed))])
     }
 
-    /// Nothing that the load asks a member is passed on, not even how it does; connections stay open.
+    /// Forwards no request of the load to a server, including heartbeats. Connections stay open.
     pub(super) fn stall(&self, member: &Member) -> Result<Rules> {
         let rule = Rule::new(Reaction::stall(Direction::Request)).app_name(APP_NAME);
         self.add(vec![("stalled".to_owned(), rule.server(&member.address))])
@@ -118,7 +117,7 @@ impl Network {
         Ok(Rules { incident, names })
     }
 
-    /// Ends an incident; says how many requests it has met.
+    /// Removes the rules of an incident. Returns its hits.
     pub(super) fn lift(&self, rules: &Rules) -> Met {
         for name in &rules.names {
             self.proxy.remove(name);
@@ -135,7 +134,7 @@ impl Network {
     }
 }
 
-/// Does this to the writes of the load.
+/// Returns a rule for the writes of the load.
 fn writes(reaction: Reaction) -> Rule {
     WRITES.into_iter().fold(Rule::new(reaction).app_name(APP_NAME), Rule::command)
 }
@@ -148,22 +147,22 @@ fn name(incident: u64, what: &str) -> String {
     format!("{incident}: {what}")
 }
 
-/// The part of a connection string that says who it is, with the `@` after it.
+/// Returns the user and password of a connection string, followed by `@`.
 pub(super) fn login_of(uri: &str) -> &str {
     let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
     let authority = rest.split(['/', '?']).next().unwrap_or(rest);
     authority.rfind('@').map_or("", |at| &authority[..=at])
 }
 
-/// What an incident has met.
+/// Requests that an incident has affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) requests: u64,
-    /// Those among them that the server had executed when the reply was lost.
+    /// Requests among them that the server had executed when the reply was lost.
     pub(super) lost_replies: u64,
 }
 
-/// What each incident has met.
+/// Hits of each incident.
 #[derive(Debug, Default)]
 struct Hits {
     by_incident: Mutex<BTreeMap<u64, Met>>,
@@ -171,8 +170,8 @@ struct Hits {
 }
 
 impl Hits {
-    /// Of the rules that a request has met, those that only hold it up come first, and are told of by
-    /// themselves; the last decides.
+    /// Counts a fault. The rules of a request are in order: first those that delay it, which have events of their
+    /// own, and last the one with the final reaction.
     fn count(&self, rules: &[String], what: &str) {
         let is_slow = |rule: &&String| rule.ends_with(SLOW);
         let met = match what.starts_with("delayed") {
@@ -205,13 +204,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_login_of_a_connection_string_is_found() {
+    fn credentials_of_a_connection_string_are_found() {
         assert_eq!(login_of("mongodb://us%40er:p@a:1,b:2/x?y=z@1"), "us%40er:p@");
         assert_eq!(login_of("mongodb://a:1,b:2/?x=y@z"), "");
     }
 
     #[test]
-    fn a_request_that_is_late_and_then_cut_is_a_hit_of_each() {
+    fn request_that_is_delayed_and_cut_counts_for_both_faults() {
         let hits = Hits::default();
         let rules = [name(3, SLOW), name(5, "nothing of the reply, reset")];
         hits.count(&rules, "delayed the reply by 20ms");

@@ -1,4 +1,4 @@
-//! The servers, whichever they are: who is who, and what can be done to them.
+//! The deployment of a run: its members and their roles, and faults of servers.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::{
     schedule::Who,
 };
 
-/// How many members a set has that was started for this.
+/// Members of a replica set that the run starts.
 pub(super) const MEMBERS: usize = 3;
 
-/// The servers.
+/// The deployment of a run.
 pub(super) enum Set {
     Embedded(Embedded),
     #[cfg(unix)]
@@ -26,17 +26,17 @@ pub(super) enum Set {
     Foreign(Foreign),
 }
 
-/// One of them.
+/// A server: a member of a replica set, or a mongos.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) number: usize,
     pub(super) address: String,
     pub(super) role: Role,
-    /// The shard that it is a member of, if there are shards.
+    /// Shard of a member of a sharded cluster.
     pub(super) shard: Option<String>,
 }
 
-/// A chunk, and the shard that it is to move to.
+/// Migration of a chunk to another shard.
 #[derive(Clone, Debug)]
 pub(super) struct Migration {
     pub(super) namespace: String,
@@ -49,11 +49,11 @@ pub(super) struct Migration {
 impl Migration {
     pub(super) fn in_words(&self) -> String {
         let Self { namespace, from, to, .. } = self;
-        format!("a chunk of {namespace} moves from {from} to {to}")
+        format!("a chunk of {namespace} migrates from {from} to {to}")
     }
 }
 
-/// What a server is, of those around it.
+/// Role of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Primary,
@@ -83,7 +83,7 @@ impl Member {
     }
 }
 
-/// The member that a schedule means, of this many with this primary.
+/// Returns the number of the server that is the target of a fault.
 pub(super) fn meant(who: Who, primary: usize, members: usize) -> usize {
     match who {
         Who::Primary => primary,
@@ -96,7 +96,7 @@ pub(super) fn meant(who: Who, primary: usize, members: usize) -> usize {
 }
 
 impl Set {
-    /// Starts or finds them.
+    /// Starts the deployment, or connects to it.
     pub(super) async fn up(plan: &Plan, observer: &Arc<dyn Observer>) -> Result<Self> {
         match &plan.servers {
             Servers::Embedded => Ok(Self::Embedded(Embedded::start(plan.seed)?)),
@@ -108,8 +108,7 @@ impl Set {
             }
             #[cfg(not(unix))]
             Servers::Mongod | Servers::Sharded => Err(Box::new(crate::plan::InvalidPlan(
-                "--mongod: real servers can be started on Unix only; name some that run with --uri"
-                    .to_owned(),
+                "--mongod: supported on Unix only; use --uri with a running deployment".to_owned(),
             ))),
             Servers::Foreign(uri) => {
                 Ok(Self::Foreign(Foreign::find(uri.as_str(), plan, observer).await?))
@@ -129,7 +128,7 @@ impl Set {
         }
     }
 
-    /// What they are: `mongod 6.0.5`.
+    /// Returns a description of the servers: `mongod 6.0.5`.
     pub(super) async fn server(&self) -> Result<String> {
         match self {
             Self::Embedded(set) => Ok(set.server()),
@@ -152,7 +151,7 @@ impl Set {
         }
     }
 
-    /// The same without names that are to be looked up in DNS.
+    /// Returns the connection string without `mongodb+srv`.
     pub(super) fn resolved_uri(&self) -> String {
         match self {
             Self::Foreign(set) => set.resolved_uri().to_owned(),
@@ -160,14 +159,14 @@ impl Set {
         }
     }
 
-    /// From here on, something may be there that was not before.
+    /// Records that the run has claimed the database.
     pub(super) fn mark_written(&self) {
         if let Self::Foreign(set) = self {
             set.mark_written();
         }
     }
 
-    /// Whom this means now. A primary is waited for.
+    /// Returns the current server of a target. Waits for a primary.
     pub(super) async fn find(&self, who: Who) -> Result<Member> {
         match self {
             Self::Embedded(set) => set.find(who).await,
@@ -179,7 +178,7 @@ impl Set {
         }
     }
 
-    /// The server to which writes go: the primary, or a mongos if there are such.
+    /// Returns the server that receives writes: the primary, or a mongos of a sharded cluster.
     pub(super) async fn busiest(&self) -> Result<Member> {
         match self {
             #[cfg(unix)]
@@ -188,16 +187,16 @@ impl Set {
         }
     }
 
-    /// The chunk that a number means, of those that there are now.
+    /// Returns the migration of the chunk that a number selects.
     pub(super) async fn choose_chunk(&self, choice: usize) -> Result<Migration> {
         match self {
             #[cfg(unix)]
             Self::Sharded(set) => set.choose_chunk(choice).await,
-            _ => Err("there are no chunks to move".into()),
+            _ => Err("the deployment has no chunks that this program may migrate".into()),
         }
     }
 
-    /// Moves a chunk; false if it could not be moved, for another fault's sake.
+    /// Migrates a chunk. Returns `false` if the migration failed because of another fault.
     pub(super) async fn migrate(&self, migration: Migration) -> bool {
         match self {
             #[cfg(unix)]
@@ -206,7 +205,7 @@ impl Set {
         }
     }
 
-    /// The primary steps down; says which it was.
+    /// Steps the primary down, and returns it.
     pub(super) async fn step_down(&self) -> Result<Member> {
         match self {
             Self::Embedded(set) => set.step_down().await,
@@ -225,7 +224,7 @@ impl Set {
             Self::Mongod(set) => set.kill(member.number).await?,
             #[cfg(unix)]
             Self::Sharded(set) => set.kill(member.number).await?,
-            Self::Foreign(_) => return Err("servers of somebody else are not killed".into()),
+            Self::Foreign(_) => return Err("servers of --uri are not killed".into()),
         }
         Ok(())
     }
@@ -249,7 +248,7 @@ impl Set {
             Self::Mongod(set) => set.freeze(member.number).await?,
             #[cfg(unix)]
             Self::Sharded(set) => set.freeze(member.number).await?,
-            Self::Foreign(_) => return Err("servers of somebody else are not frozen".into()),
+            Self::Foreign(_) => return Err("servers of --uri are not frozen".into()),
         }
         Ok(())
     }
@@ -266,7 +265,7 @@ impl Set {
         Ok(())
     }
 
-    /// Waits until there is a primary, and all members are there.
+    /// Waits until all members run and there is a primary.
     pub(super) async fn recover(&self) -> Result<()> {
         match self {
             Self::Embedded(set) => set.recover().await,
@@ -278,7 +277,7 @@ impl Set {
         }
     }
 
-    /// Makes all well again, whatever was done, and waits until it is.
+    /// Restarts and thaws all servers, and waits for recovery.
     pub(super) async fn heal(&self) -> Result<()> {
         match self {
             Self::Embedded(set) => set.heal(),
@@ -311,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secondaries_are_those_beside_the_primary() {
+    fn secondaries_are_the_members_other_than_the_primary() {
         for primary in 0..3 {
             assert_eq!(meant(Who::Primary, primary, 3), primary);
             let others: Vec<_> = (0..4).map(|nth| meant(Who::Secondary(nth), primary, 3)).collect();

@@ -1,4 +1,4 @@
-//! A sharded cluster of real servers, started for this. What is done to it blocks, and is done on threads for that.
+//! Sharded cluster of real servers. The blocking calls of `testbed` run in `spawn_blocking`.
 
 use std::{
     collections::BTreeSet,
@@ -22,22 +22,22 @@ use crate::{observer::Observer, schedule::Who};
 
 const SHARDS: usize = 2;
 const MONGOS: usize = 2;
-/// How long a mongos may take to route to all shards again, and the config server to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time-out for a mongos to reach all shards again, and for replies of the config server.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often a migration is begun: another fault may be in its way.
+/// Attempts to migrate a chunk. Other faults can make an attempt fail.
 const MIGRATION_ATTEMPTS: usize = 3;
 
-/// A cluster that is gone when this is. Faults of members befall its shards in turn.
+/// A cluster that is stopped when this value is dropped. Faults of members hit its shards in turn.
 pub(super) struct Cluster {
     cluster: Arc<ShardedCluster>,
-    /// Those that were killed or frozen, and not brought back yet.
+    /// Servers that are killed or frozen.
     down: Arc<Mutex<BTreeSet<usize>>>,
     turns: AtomicUsize,
     database: String,
 }
 
-/// A server by its number: the mongos come first, then the members of each shard.
+/// A server. Servers are numbered: first the mongos, then the members of each shard.
 #[derive(Clone, Copy)]
 enum Seat {
     Mongos(usize),
@@ -64,11 +64,11 @@ impl Cluster {
     pub(super) async fn start(database: &str, observer: &dyn Observer) -> Result<Self> {
         let version = Version::V8_2;
         if !testbed::is_available(version) {
-            observer.step("fetching mongod and mongos, once (some 200 MB) …");
+            observer.step("downloading mongod and mongos once (about 200 MB) …");
             spawn_blocking(move || testbed::mongos_path(version)).await??;
         }
-        observer.step("starting a sharded cluster of real servers …");
-        // A chunk comes back only when what it left behind has been deleted, after a quarter of an hour by default.
+        observer.step("starting a sharded cluster of two mongos and six mongod …");
+        // A chunk can migrate back only after its orphaned documents are deleted, which takes 15 minutes by default.
         let options = Options::new().version(version).parameter("orphanCleanupDelaySecs=0");
         let options = ClusterOptions::new()
             .shards(SHARDS)
@@ -77,7 +77,7 @@ impl Cluster {
             .options(options);
         let start = move || {
             let cluster = ShardedCluster::start(options)?;
-            // Chunks move when the schedule has it.
+            // Chunks migrate by the schedule only.
             cluster.run_command("admin", doc! { "balancerStop": 1 })?;
             Ok::<_, testbed::TestbedError>(cluster)
         };
@@ -138,20 +138,20 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until all members of all shards are there, and in step, and every mongos routes to all shards.
+    /// Waits until all members run and have replicated all writes, and every mongos reaches all shards.
     pub(super) async fn recover(&self) -> Result<()> {
         self.on(|it| {
             it.shards().iter().try_for_each(ReplicaSet::wait_until_complete)?;
             it.mongos().iter().try_for_each(|mongos| {
                 let every_shard =
                     || doc! { "listDatabases": 1, "nameOnly": true, "maxTimeMS": 5000 };
-                patiently(|| mongos.run_command("admin", every_shard())).map(drop)
+                retry_until_timeout(|| mongos.run_command("admin", every_shard())).map(drop)
             })
         })
         .await
     }
 
-    /// Who is still down is started anew, whichever way it went down.
+    /// Restarts all servers that are killed or frozen.
     pub(super) async fn heal(&self) -> Result<()> {
         let down = self.down.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for number in down {
@@ -165,17 +165,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// The chunk that a number means, of all chunks of the database.
+    /// Returns the migration of the chunk that a number selects from all chunks of the database.
     pub(super) async fn choose_chunk(&self, choice: usize) -> Result<Migration> {
         let database = self.database.clone();
-        let chunks = self.on(move |it| patiently(|| chunks(it, &database))).await?;
+        let chunks = self.on(move |it| retry_until_timeout(|| chunks(it, &database))).await?;
         let chosen = chunks.len().checked_sub(1).map(|_| choice % chunks.len());
         chosen.and_then(|chosen| chunks.into_iter().nth(chosen)).ok_or_else(|| {
             format!("the database {} has no sharded collection", self.database).into()
         })
     }
 
-    /// Moves a chunk; false if another fault is in its way.
+    /// Migrates a chunk. Returns `false` if all attempts failed.
     pub(super) async fn migrate(&self, migration: Migration) -> bool {
         let Migration { namespace, min, max, to, .. } = migration;
         let command = doc! { "moveChunk": namespace, "bounds": [min, max], "to": to };
@@ -203,7 +203,7 @@ impl Cluster {
         Ok(spawn_blocking(move || work(&cluster)).await??)
     }
 
-    /// Does something to a server.
+    /// Calls the function for the kind of server.
     async fn at(
         &self,
         number: usize,
@@ -239,18 +239,18 @@ impl Cluster {
     }
 }
 
-/// Asks until there is an answer: the server that is asked may just be killed, or have no primary to ask.
-fn patiently<T>(ask: impl Fn() -> testbed::Result<T>) -> testbed::Result<T> {
+/// Runs a command until it succeeds: its server may be down or have no primary.
+fn retry_until_timeout<T>(command: impl Fn() -> testbed::Result<T>) -> testbed::Result<T> {
     let began = Instant::now();
     loop {
-        match ask() {
-            Err(_) if began.elapsed() < PATIENCE => thread::sleep(PAUSE),
-            answer => return answer,
+        match command() {
+            Err(_) if began.elapsed() < RECOVERY_TIMEOUT => thread::sleep(PAUSE),
+            result => return result,
         }
     }
 }
 
-/// The chunks of a database's collections, each with the other shard, in a fixed order.
+/// Returns the chunks of a database in a fixed order, each with the other shard as its target.
 fn chunks(cluster: &ShardedCluster, database: &str) -> testbed::Result<Vec<Migration>> {
     let mut all = Vec::new();
     for collection in config(cluster, "collections", doc! { "_id": 1 })? {

@@ -1,4 +1,4 @@
-//! Errors after which each strategy retries, and how often.
+//! Errors after which each strategy retries, and its number of attempts.
 
 use std::io;
 
@@ -21,7 +21,7 @@ fn server_error(code: i32) -> Error {
     Error::from(ErrorKind::Write(WriteFailure::WriteError(error)))
 }
 
-/// Fails as a call does for which no server is found: nothing listens on the address.
+/// Returns a server selection error.
 async fn no_server() -> Error {
     let uri = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=20&connectTimeoutMS=20";
     let client = Client::with_uri_str(uri).await.unwrap();
@@ -31,8 +31,8 @@ async fn no_server() -> Error {
     error
 }
 
-/// How often a strategy calls an operation that fails with these errors, one after the other, and
-/// then succeeds.
+/// Runs an operation that fails with each of these errors and then succeeds. Returns the number of attempts, and
+/// `true` after a success.
 async fn attempts(strategy: Strategy, errors: &[&Error]) -> (u32, bool) {
     let mut errors = errors.iter();
     let operation = || {
@@ -64,7 +64,7 @@ async fn command_errors_and_server_selection_errors_are_not_retried() {
 }
 
 #[tokio::test]
-async fn always_retry_is_after_any_error_and_has_a_limit() {
+async fn always_retry_retries_after_any_error_up_to_its_limit() {
     let errors = [&server_error(UNAUTHORIZED), &no_server().await, &broken_connection()];
     let strategy = Strategy::AlwaysRetry { retries: 3 };
     assert_eq!(attempts(strategy, &errors).await, (4, true));
@@ -75,7 +75,7 @@ async fn always_retry_is_after_any_error_and_has_a_limit() {
 }
 
 #[tokio::test]
-async fn the_outcome_of_a_call_of_several_commands_speaks_of_all_attempts() {
+async fn outcome_of_an_earlier_attempt_in_doubt_is_kept() {
     let lost = broken_connection().with_outcome(Outcome::MaybeApplied);
     let missing = Error::from(GridFsErrorKind::UploadStreamClosed);
     let unsent = broken_connection().with_outcome(Outcome::NotSent);
@@ -91,7 +91,7 @@ async fn the_outcome_of_a_call_of_several_commands_speaks_of_all_attempts() {
 }
 
 #[tokio::test]
-async fn the_application_itself_leaves_retryable_writes_to_the_driver() {
+async fn only_the_driver_retries_retryable_writes() {
     for strategy in [Strategy::DontRetry, Strategy::RetryableWrites] {
         assert_eq!(attempts(strategy, &[&broken_connection()]).await, (1, false), "{strategy}");
     }
@@ -100,7 +100,7 @@ async fn the_application_itself_leaves_retryable_writes_to_the_driver() {
 }
 
 #[test]
-fn strategies_are_known_by_their_names() {
+fn strategies_are_parsed_from_their_names() {
     for strategy in Strategy::ALL {
         assert_eq!(strategy.to_string().parse::<Strategy>().unwrap(), strategy);
     }
@@ -109,9 +109,8 @@ fn strategies_are_known_by_their_names() {
     assert!(error.to_string().contains("dont-retry, always-retry, retry-once"), "{error}");
 }
 
-/// What a second attempt says of itself does not hide what the first may have done.
 #[tokio::test]
-async fn the_outcome_is_that_of_all_attempts() {
+async fn outcome_covers_all_attempts() {
     let lost = broken_connection().with_outcome(Outcome::MaybeApplied);
     let mut errors = [lost, no_server().await].into_iter();
     let operation = || {

@@ -14,8 +14,8 @@ fn plan() -> Plan {
     Plan::new(Servers::Foreign(Uri::new("mongodb://root:secret@localhost")))
 }
 
-/// A run with more of everything than is shown, and names that are too long.
-fn much() -> Account {
+/// Returns a run with more items than the summary shows, and names longer than a line.
+fn large_run() -> Account {
     let at = Duration::from_secs;
     let record = |operation: u64| Record {
         operation,
@@ -39,7 +39,7 @@ fn much() -> Account {
         lost_replies: 0,
     };
     let records: Vec<Record> = (0..50).map(record).collect();
-    // Each mark twice.
+    // Each mark is found twice.
     let census: BTreeMap<u64, u64> =
         (0..50).map(|operation| (operation * Kind::MARKS, 2)).collect();
     Account {
@@ -59,14 +59,14 @@ fn summary_of(account: &Account) -> String {
 
 #[test]
 fn summary_fits_on_a_screen() {
-    let text = summary_of(&much());
+    let text = summary_of(&large_run());
     assert!(text.lines().count() <= 40, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= WIDE), "{text}");
 }
 
 #[test]
 fn verdict_comes_first_and_contradictions_second() {
-    let text = summary_of(&much());
+    let text = summary_of(&large_run());
     let mut lines = text.lines();
     assert_eq!(
         lines.next(),
@@ -75,12 +75,12 @@ fn verdict_comes_first_and_contradictions_second() {
     );
     assert_eq!(lines.next(), Some("(interrupted after 50 s of 1m)"), "{text}");
     let first = lines.next().unwrap_or_default();
-    let begins = "  duplicated: operation 0 (increment, 0:00.0): acknowledged, and found 2 times; it met with a";
+    let begins = "  duplicated: operation 0 (increment, 0:00.0): acknowledged, and found 2 times; attempts fail";
     assert!(first.starts_with(begins), "{text}");
     let operations = "50 of 12,000 planned: 50 acknowledged, 0 not applied, 0 in doubt";
     assert!(text.contains(operations), "{text}");
     assert!(text.contains("100: 0 once, 50 twice"), "{text}");
-    assert!(text.contains("failovers   6: writes went on after "), "{text}");
+    assert!(text.contains("failovers   6: time to recover "), "{text}");
     assert!(text.contains("report      chaos.html"), "{text}");
     assert!(!text.contains("secret"), "{text}");
 }

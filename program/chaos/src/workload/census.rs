@@ -1,4 +1,4 @@
-//! How often each write was applied, by what is in the database.
+//! Counts the marks of the writes in the database.
 
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
@@ -13,30 +13,30 @@ use super::{
 };
 use crate::account::Kind;
 
-/// Between two counts, of which the second is to find what the first has found.
+/// Pause between two counts.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How often it is counted, at most.
-const COUNTS: u32 = 12;
+/// Maximum number of counts.
+const MAX_COUNTS: u32 = 12;
 
-/// By mark, how often it was applied; none of those that were not.
+/// Number of applications of each mark that was applied.
 type Census = BTreeMap<u64, u64>;
 
-/// Counts until two counts in a row are the same.
+/// Counts until two consecutive counts are equal.
 pub(super) async fn take(
     target: &Target,
     sequence: &Sequence,
     operations: u64,
 ) -> Result<Census, Box<dyn Error>> {
-    // What was there before these, on their primaries, a majority has.
+    // Majority writes on all primaries make earlier writes durable.
     let last = (0..target.last_writes()).map(|_| doc! { "last": true });
     target.durably(&target.last()).insert_many(last).await?;
-    let changing = "what the database holds goes on changing: does somebody else write to it?";
+    let changing = "the database is still changing: check that no other client writes to it";
     let mut before = Err(changing.into());
-    for _ in 0..COUNTS {
+    for _ in 0..MAX_COUNTS {
         let now = count(target, sequence, operations).await;
         match (&before, &now) {
             (Ok(before), Ok(same)) if before == same => return now,
-            // The end of a fault may still be felt.
+            // The first counts can fail while the deployment recovers.
             (_, Ok(_) | Err(_)) => before = now,
         }
         tokio::time::sleep(PAUSE).await;
@@ -63,12 +63,12 @@ async fn count(
     Ok(tally.conclude(prepared, target.copies()))
 }
 
-/// A count under way.
+/// A count in progress.
 struct Tally {
     times: Census,
-    /// By mark, how many documents nobody has found yet.
+    /// Number of untouched documents by mark.
     untouched: Vec<u8>,
-    /// The first number that is no mark.
+    /// First number that is not a mark.
     end: u64,
 }
 
@@ -79,7 +79,7 @@ impl Tally {
         Self { times: Census::new(), untouched, end }
     }
 
-    /// Counts what a document tells, by its form.
+    /// Counts the marks of a document.
     fn add(&mut self, document: &Document) {
         if let Some(counter) = document.get("counter") {
             self.applied(document.get("_id"), whole(Some(counter)));
@@ -94,9 +94,8 @@ impl Tally {
         }
     }
 
-    /// The marks of a log. If there is a counter beside it that says another number, then something was counted
-    /// that nobody asked for, or not counted that was: that is kept under a number that is no operation's mark,
-    /// the first behind all marks and the `_id` of the log, so many times as the two differ.
+    /// Counts the marks of a log. If the document has a counter with another value, the difference is counted as a
+    /// mark of no operation: the first number after all marks plus the `_id` of the log.
     fn add_log(&mut self, document: &Document, log: &[Bson]) {
         for mark in log {
             self.applied(Some(mark), 1);
@@ -115,14 +114,14 @@ impl Tally {
     }
 
     fn left(&mut self, mark: Option<&Bson>) {
-        let place = usize::try_from(whole(mark)).ok().and_then(|mark| self.untouched.get_mut(mark));
-        match place {
+        let count = usize::try_from(whole(mark)).ok().and_then(|mark| self.untouched.get_mut(mark));
+        match count {
             Some(count) => *count = count.saturating_add(1),
             None => self.applied(mark, 1),
         }
     }
 
-    /// Of the documents that lay there, each that is not untouched was found by a write.
+    /// Counts each prepared document that is not untouched as one application.
     fn conclude(mut self, prepared: impl Iterator<Item = u64>, copies: u8) -> Census {
         for mark in prepared {
             let left = usize::try_from(mark).map_or(0, |mark| self.untouched[mark]);
@@ -133,7 +132,7 @@ impl Tally {
     }
 }
 
-/// A number that is none of ours is one that nobody has asked for.
+/// Returns the value of a mark or counter. Any other value becomes a number that is not a mark.
 fn whole(number: Option<&Bson>) -> u64 {
     let number = match number {
         Some(Bson::Int32(number)) => i64::from(*number),

@@ -1,4 +1,4 @@
-//! The client that the load goes through: one for all tasks, as an application has it.
+//! The client of the load, which all tasks share.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use steadfast::{
     options::{ClientOptions, WriteConcern},
 };
 
-use super::watch;
+use super::events;
 use crate::plan::{APP_NAME, Plan};
 
-/// A server that answers no more is noticed when its monitor has waited for both of these together, two seconds;
-/// then its connections are given up, those included on which a reply is awaited.
-const HEARTBEAT: Duration = Duration::from_millis(500);
-const CONNECT: Duration = Duration::from_millis(1_500);
+/// With these options, a frozen server is detected after two seconds, the sum of both. Its pool is cleared then, which
+/// interrupts connections that await a reply.
+const HEARTBEAT_FREQUENCY: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Opens it. What the connection string says of heartbeats and connecting counts; the rest is the plan's.
+/// Returns the client. `heartbeatFrequencyMS` and `connectTimeoutMS` of the connection string take precedence.
 pub(super) async fn open(uri: &str, plan: &Plan) -> Result<Client> {
     let mut options = ClientOptions::parse(uri).await?;
     options.app_name = Some(APP_NAME.to_owned());
     options.write_concern = Some(WriteConcern::majority());
     options.retry_writes = Some(plan.strategy.retry_writes());
     options.timeout = Some(plan.timeout);
-    options.heartbeat_freq.get_or_insert(HEARTBEAT);
-    options.connect_timeout.get_or_insert(CONNECT);
-    // None, or no limit, is enough for a hundred.
-    let enough = |limit: u32| if limit == 0 { 0 } else { limit.max(plan.tasks) };
-    options.max_pool_size = Some(enough(options.max_pool_size.unwrap_or(100)));
-    watch::listen(&mut options);
+    options.heartbeat_freq.get_or_insert(HEARTBEAT_FREQUENCY);
+    options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
+    // At least one connection for each task. 0 is unlimited.
+    let raised = |limit: u32| if limit == 0 { 0 } else { limit.max(plan.tasks) };
+    options.max_pool_size = Some(raised(options.max_pool_size.unwrap_or(100)));
+    events::listen(&mut options);
     Client::with_options(options)
 }

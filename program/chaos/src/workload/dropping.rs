@@ -1,4 +1,4 @@
-//! Dropping the future of a call at a random moment, as a caller does that gives up.
+//! Drops the future of a call at a random moment, as a caller with a time-out of its own does.
 
 use std::{
     future::poll_fn,
@@ -13,19 +13,19 @@ use steadfast_report::random::Rng;
 
 /// Longest time before a call is dropped, in microseconds.
 const LONGEST_MICROS: u64 = 20_000;
-/// Most polls before a call is dropped.
+/// Maximum number of polls before a call is dropped.
 const MOST_POLLS: u64 = 12;
 
-/// A moment in the course of a call.
+/// Time at which a call is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     After(Duration),
-    /// After so many polls of its future.
+    /// After this number of polls of its future.
     Polls(u64),
 }
 
 impl Moment {
-    /// The moment at which a call is dropped, if it is one of so many in a thousand. The same for the same seed.
+    /// Selects calls, this number per thousand, and the time at which a selected call is dropped.
     pub(super) fn of(seed: u64, operation: u64, per_mille: u32) -> Option<Self> {
         let mut rng = Rng(Rng(seed).next_u64() ^ operation.wrapping_mul(0x9e6c_63d0_876a_3f6b));
         if rng.below(1000) >= u64::from(per_mille) {
@@ -37,7 +37,7 @@ impl Moment {
         })
     }
 
-    /// Awaits a call up to this moment, and then drops it. `dropping` is called right before. `None` if it was dropped.
+    /// Awaits a call and drops it at this time. Calls `dropping` before the drop, and returns `None` after it.
     pub(super) async fn cut<T>(
         self,
         call: impl Future<Output = T>,
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// Says when it is dropped.
+    /// Counts its drop.
     struct Dropped<'a>(&'a Cell<u32>);
 
     impl Drop for Dropped<'_> {
@@ -82,26 +82,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_is_dropped_at_its_moment_and_not_after_its_end() {
+    async fn call_is_dropped_at_its_time_unless_it_has_completed() {
         let dropped = Cell::new(0);
-        let told = Cell::new(false);
+        let was_called = Cell::new(false);
         let forever = async {
             let _guard = Dropped(&dropped);
             std::future::pending::<()>().await;
         };
-        let telling = || told.set(dropped.get() == 0);
-        assert_eq!(Moment::Polls(1).cut(forever, telling).await, None);
-        assert!(told.get(), "it is told before the call is dropped");
+        let dropping = || was_called.set(dropped.get() == 0);
+        assert_eq!(Moment::Polls(1).cut(forever, dropping).await, None);
+        assert!(was_called.get(), "called before the drop");
         assert_eq!(dropped.get(), 1);
         let soon = Moment::After(Duration::from_micros(1));
         assert_eq!(soon.cut(std::future::pending::<()>(), || ()).await, None);
         let short = tokio::task::yield_now();
-        let never = || unreachable!("it has ended");
+        let never = || unreachable!("the call has completed");
         assert_eq!(Moment::Polls(2).cut(short, never).await, Some(()));
     }
 
     #[test]
-    fn so_many_in_a_thousand_are_dropped_and_a_seed_drops_the_same_again() {
+    fn seed_selects_the_given_share_of_calls() {
         let dropped = |seed| {
             let moments = (0..10_000).map(|operation| Moment::of(seed, operation, 50));
             moments.collect::<Vec<_>>()

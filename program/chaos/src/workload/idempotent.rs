@@ -1,10 +1,8 @@
-//! The same kinds of writes in forms that may be made twice: each about one certain document.
+//! Idempotent forms of the writes. Each one targets one document by its `_id`.
 //!
-//! What another application would do by an increment is done by the counter of the patterns; an insert has its
-//! mark for an `_id`; what changes or deletes a document names it by its `_id`, and says what it is to be. A bulk
-//! write inserts by replacing what may be there already. Two things cannot be had so: whether a document was
-//! deleted now or by an earlier attempt, and how it was before. So after an attempt that is in doubt the results
-//! are not held against anything.
+//! An increment uses `Counters` of the patterns. The `_id` of an insert is its mark. Updates and replacements set a
+//! fixed state. A bulk write inserts with `replace_one` and `upsert`. After an attempt in doubt, results are not
+//! checked: a retry cannot return the document before the first attempt, or whether the first attempt deleted it.
 
 use std::time::Duration;
 
@@ -25,8 +23,8 @@ use super::{
 use crate::account::Kind;
 
 impl Target {
-    /// Makes a write by a pattern that repeats it by itself; none if there is no such pattern for it, and the
-    /// write of [`write_again`](Self::write_again) is to be repeated.
+    /// Runs a write of `steadfast-patterns`, which retries by itself. Returns `None` for a kind without one: the
+    /// strategy then retries [`write_again`](Self::write_again).
     pub(super) async fn write_by_pattern(
         &self,
         kind: Kind,
@@ -54,8 +52,8 @@ impl Target {
             }
             Kind::DeleteOne => {
                 let deleted = idempotent::delete_one(&self.documents, own(mark)).await;
-                deleted.map(|how| {
-                    unless(how != DeleteOutcome::NotFound, || "nothing was deleted".to_owned())
+                deleted.map(|outcome| {
+                    unless(outcome != DeleteOutcome::NotFound, || "nothing was deleted".to_owned())
                 })
             }
             Kind::ReplaceOne
@@ -67,7 +65,7 @@ impl Target {
         })
     }
 
-    /// Makes a write, once, that is safe to be made again.
+    /// Runs a write that is safe to retry, once.
     pub(super) async fn write_again(
         &self,
         kind: Kind,
@@ -114,7 +112,7 @@ impl Target {
             | Kind::InsertOne
             | Kind::InsertMany
             | Kind::UpdateOne
-            | Kind::DeleteOne => unreachable!("there is a pattern for it"),
+            | Kind::DeleteOne => unreachable!("written by a pattern"),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Making the operations: each at its time, by the strategy, watched, and recorded.
+//! Runs the operations at their times with the strategy of the plan, and records them.
 
 use std::{
     sync::{
@@ -15,30 +15,30 @@ use tokio::{
     time::{sleep_until, timeout},
 };
 
-use super::{dropping::Moment, plain::Flaw, sequence::Sequence, target::Target, watch};
+use super::{dropping::Moment, events, plain::Flaw, sequence::Sequence, target::Target};
 use crate::{
     account::{Answer, Kind, Record},
     live::Live,
     plan::Plan,
 };
 
-/// So much later than its time limit an operation is given up, of which a driver's deadline should have come.
+/// Time after the deadline at which a call is dropped, if the driver has not returned a time-out.
 const GRACE: Duration = Duration::from_secs(2);
-/// No time is a limit without end.
-const LEAST: Duration = Duration::from_millis(1);
+/// Minimum `timeoutMS`, because 0 means no time-out.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// What the tasks have in common.
+/// Runs operations. All tasks share it.
 pub(super) struct Performer {
     pub(super) plan: Plan,
     pub(super) sequence: Sequence,
     pub(super) target: Target,
-    /// When the load began.
+    /// Beginning of the load.
     pub(super) began: Instant,
     pub(super) live: Arc<Live>,
 }
 
 impl Performer {
-    /// One task's operations, each when it is due, or at once if that is past.
+    /// Runs the operations of a task, each when it is due, or immediately if it is late.
     pub(super) async fn work(
         self: Arc<Self>,
         task: u64,
@@ -57,7 +57,7 @@ impl Performer {
         records
     }
 
-    /// Waits until an operation is due; false if it is not to begin any more.
+    /// Waits until an operation is due. Returns `false` if the load ends before.
     async fn is_time(&self, operation: u64, ending: &mut Receiver<bool>) -> bool {
         let due = self.began + due(operation, self.plan.rate);
         if *ending.borrow() || self.began.elapsed() >= self.plan.lasting {
@@ -68,12 +68,12 @@ impl Performer {
         }
         tokio::select! {
             () = sleep_until(due.into()) => true,
-            // It is told to, or nobody is left who could.
+            // A dropped sender ends the load, too.
             _ = ending.wait_for(|ending| *ending) => false,
         }
     }
 
-    /// Makes one, and records it.
+    /// Runs and records an operation.
     pub(super) async fn operate(&self, operation: u64) -> Record {
         let kind = self.sequence.kind(operation);
         let began = Instant::now();
@@ -82,13 +82,13 @@ impl Performer {
         let writing = async {
             let call = timeout(limit, self.write(kind, operation, began + self.plan.timeout));
             let ended = match moment {
-                Some(moment) => moment.cut(call, watch::dropped).await,
+                Some(moment) => moment.cut(call, events::dropped).await,
                 None => Some(call.await),
             };
             match ended {
                 Some(Ok(answer)) => answer,
                 Some(Err(_)) => {
-                    watch::given_up();
+                    events::timed_out();
                     Answer::Failed(Outcome::MaybeApplied)
                 }
                 None => {
@@ -97,7 +97,7 @@ impl Performer {
                 }
             }
         };
-        let (answer, attempts, failures) = watch::over(self.began, writing).await;
+        let (answer, attempts, failures) = events::record(self.began, writing).await;
         Record {
             operation,
             kind,
@@ -109,22 +109,22 @@ impl Performer {
         }
     }
 
-    /// Makes a write as the strategy has it.
+    /// Runs a write with the retries of the strategy.
     async fn write(&self, kind: Kind, operation: u64, deadline: Instant) -> Answer {
         let is_idempotent = self.plan.strategy == Strategy::RetryIdempotent;
         if is_idempotent && let Some(result) = self.target.write_by_pattern(kind, operation).await {
-            result.as_ref().inspect_err(|error| watch::call_failed(error)).ok();
+            result.as_ref().inspect_err(|error| events::call_failed(error)).ok();
             return answer(result, false);
         }
         let in_doubt = AtomicBool::new(false);
         let once = || async {
-            let limit = deadline.saturating_duration_since(Instant::now()).max(LEAST);
+            let limit = deadline.saturating_duration_since(Instant::now()).max(MIN_TIMEOUT);
             let result = match is_idempotent {
                 true => self.target.write_again(kind, operation, limit).await,
                 false => self.target.write(kind, operation, limit).await,
             };
             result.inspect_err(|error| {
-                watch::call_failed(error);
+                events::call_failed(error);
                 in_doubt.fetch_or(!error.outcome().is_certainly_not_applied(), Relaxed);
             })
         };
@@ -133,8 +133,7 @@ impl Performer {
     }
 }
 
-/// What an application was told. If an earlier try of its own may have been applied, the result is that of what
-/// was left to do, and no flaw.
+/// Returns the result that the application receives. After an attempt in doubt, an unexpected result is correct.
 fn answer(result: Result<Flaw>, in_doubt: bool) -> Answer {
     match result {
         Ok(Some(flaw)) if !in_doubt => Answer::Wrong(flaw),
@@ -143,7 +142,7 @@ fn answer(result: Result<Flaw>, in_doubt: bool) -> Answer {
     }
 }
 
-/// When an operation is to begin, since the load began.
+/// Returns the planned beginning of an operation, relative to the beginning of the load.
 fn due(operation: u64, rate: u32) -> Duration {
     let rate = u64::from(rate.max(1));
     let nanos = operation % rate * 1_000_000_000 / rate;

@@ -1,4 +1,4 @@
-//! The writes as an application makes them: each shows in the database once for each time that it is applied.
+//! The writes of an ordinary application. The database shows each application of a write.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use steadfast::{
 use super::target::{Target, UNTOUCHED, number};
 use crate::account::Kind;
 
-/// What is wrong with a result, if something is.
+/// Description of an impossible result. `None` for a correct one.
 pub(super) type Flaw = Option<String>;
 
 impl Target {
-    /// Makes a write, once; the driver may repeat it, and has `limit` for it.
+    /// Runs a write once, with `timeoutMS`. The driver may retry it.
     pub(super) async fn write(&self, kind: Kind, operation: u64, limit: Duration) -> Result<Flaw> {
         let mark = operation * Kind::MARKS;
         let log = doc! { "_id": self.log_of(operation) };
@@ -88,7 +88,7 @@ pub(super) fn unless(is_right: bool, flaw: impl FnOnce() -> String) -> Flaw {
     if is_right { None } else { Some(flaw()) }
 }
 
-/// One document matches, and it is changed.
+/// Checks that one document matched and was modified.
 pub(super) fn of_update(result: &UpdateResult) -> Flaw {
     let UpdateResult { matched_count, modified_count, .. } = result;
     unless((*matched_count, *modified_count) == (1, 1), || {
@@ -96,20 +96,23 @@ pub(super) fn of_update(result: &UpdateResult) -> Flaw {
     })
 }
 
-/// The log as it was before: without the mark. Also when it is the record of an earlier attempt that answers.
+/// Checks that the log before the update does not contain the mark. This also holds for a reply from the record of an
+/// earlier attempt.
 fn of_log(before: Option<&Document>, mark: u64) -> Flaw {
     let Some(before) = before else { return Some("no document was found".to_owned()) };
     match before.get_array("log") {
         Ok(log) if !log.contains(&number(mark)) => None,
-        Ok(_) => Some("the document is not as it was before".to_owned()),
-        Err(_) => Some("a document without its log".to_owned()),
+        Ok(_) => Some("the returned document is not the one before the write".to_owned()),
+        Err(_) => Some("the returned document has no log".to_owned()),
     }
 }
 
-/// The document as it was before: untouched, and the one that was meant.
+/// Checks that the document before the write is the expected one, in the untouched state.
 pub(super) fn of_document(before: Option<&Document>, mark: u64) -> Flaw {
     let Some(before) = before else { return Some("no document was found".to_owned()) };
     let is_it = before.get("mark") == Some(&number(mark));
     let is_untouched = before.get("state") == Some(&Bson::from(UNTOUCHED));
-    unless(is_it && is_untouched, || "the document is not as it was before".to_owned())
+    unless(is_it && is_untouched, || {
+        "the returned document is not the one before the write".to_owned()
+    })
 }

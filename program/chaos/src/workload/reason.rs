@@ -1,4 +1,4 @@
-//! Why an attempt failed, in words that are the same for all failures of a kind: no addresses, no times.
+//! Names of the errors of failed attempts. They contain no addresses and times, so that equal errors have equal names.
 
 use std::{error::Error as _, io};
 
@@ -10,11 +10,11 @@ use steadfast::{
 pub(super) const TIMED_OUT: &str = "timed out";
 pub(super) const DROPPED: &str = "dropped by the caller";
 const CONNECTION_REFUSED: &str = "connection refused";
-/// There was none, or it was closed before it was used: it fared like one on which another operation failed.
+/// The pool was cleared, or the connection was closed before it was used.
 const NO_CONNECTION: &str = "no connection";
 const NO_SERVER: &str = "no server found";
 
-/// Of an error.
+/// Returns the name of an error.
 pub(super) fn of(error: &Error) -> String {
     match &*error.kind {
         ErrorKind::Io(broken) => of_io(broken.kind()).to_owned(),
@@ -23,9 +23,9 @@ pub(super) fn of(error: &Error) -> String {
         ErrorKind::Command(_) if error.contains_label(SYSTEM_OVERLOADED_ERROR) => {
             format!("overloaded ({})", error.code().unwrap_or_default())
         }
-        ErrorKind::Command(refused) => of_code(refused.code, &refused.code_name),
-        ErrorKind::Write(WriteFailure::WriteError(refused)) => {
-            of_code(refused.code, refused.code_name.as_deref().unwrap_or_default())
+        ErrorKind::Command(error) => of_code(error.code, &error.code_name),
+        ErrorKind::Write(WriteFailure::WriteError(error)) => {
+            of_code(error.code, error.code_name.as_deref().unwrap_or_default())
         }
         ErrorKind::Write(WriteFailure::WriteConcernError(failed)) => {
             not_durable(failed.code, &failed.code_name)
@@ -34,7 +34,7 @@ pub(super) fn of(error: &Error) -> String {
             Some(at) if at.is_server_selection_error() => NO_SERVER.to_owned(),
             _ => TIMED_OUT.to_owned(),
         },
-        // What ended a batch, if it was not one of its writes.
+        // The error that ended a batch, if it is not an error of a single write.
         _ => match (error.code(), wrapped(error)) {
             (_, Some(end)) => of(end),
             (Some(code), None) => of_code(code, ""),
@@ -43,18 +43,18 @@ pub(super) fn of(error: &Error) -> String {
     }
 }
 
-/// Of an attempt for which nothing was sent, by what the driver says of it.
+/// Returns the name of an error before a request was sent, from the message of a retry event.
 pub(super) fn of_unsent(reason: &str) -> &'static str {
     let has = |words: &str| reason.to_ascii_lowercase().contains(words);
     match () {
-        // It may say then why the other operation failed.
+        // The message may contain "connection refused" as the error of the other operation.
         () if has("were given up because") => NO_CONNECTION,
         () if has(CONNECTION_REFUSED) => CONNECTION_REFUSED,
         () => NO_CONNECTION,
     }
 }
 
-/// Of a reply that says that a write was refused, or is not durable; none if it says that all is well.
+/// Returns the name of the first write error or the write concern error in a reply with `ok: 1`.
 pub(super) fn of_reply(reply: &Document) -> Option<String> {
     if let Ok(errors) = reply.get_array("writeErrors")
         && let Some(Bson::Document(first)) = errors.first()
@@ -78,7 +78,7 @@ fn of_io(kind: io::ErrorKind) -> &'static str {
         io::ErrorKind::ConnectionReset => "connection reset",
         io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => "connection closed",
         io::ErrorKind::ConnectionRefused => CONNECTION_REFUSED,
-        // The driver has given it up, because the server was found not to answer.
+        // The driver has interrupted the connection after a failed heartbeat.
         io::ErrorKind::ConnectionAborted => "connection given up",
         io::ErrorKind::TimedOut => TIMED_OUT,
         _ => "network error",
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn breakages_are_told_apart_and_nothing_of_the_one_case_is_in_the_name() {
+    fn names_of_network_errors_have_no_details() {
         let kinds = [
             (io::ErrorKind::ConnectionReset, "connection reset"),
             (io::ErrorKind::UnexpectedEof, "connection closed"),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_of_success_may_tell_of_a_failure() {
+    fn write_errors_and_write_concern_errors_are_failures() {
         assert_eq!(of_reply(&doc! { "ok": 1, "n": 1 }), None);
         let stepped_down = doc! { "code": 189, "codeName": "PrimarySteppedDown", "errmsg": "…" };
         let reply = doc! { "ok": 1, "n": 1, "writeConcernError": stepped_down };
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sent_had_no_connection() {
+    fn unsent_attempts_have_names() {
         let refused = "I/O error: Connection refused (os error 111) (server 127.0.0.1:40123)";
         assert_eq!(of_unsent(refused), "connection refused");
         let cleared = format!(

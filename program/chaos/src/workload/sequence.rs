@@ -1,11 +1,10 @@
-//! Which kind of write each operation is: by chance, and the same again for the same seed.
+//! Kinds of the operations, selected with the seed.
 
 use steadfast_report::random::Rng;
 
 use crate::{account::Kind, plan::Load};
 
-/// The kinds in rounds: in each round each kind comes once, in an order of the round's own. So all are as frequent,
-/// and a short run has them all.
+/// Rounds of all kinds, each in random order. All kinds are equally frequent, and a short run has all of them.
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
     seed: u64,
@@ -21,13 +20,12 @@ impl Sequence {
         Self { seed, kinds }
     }
 
-    /// Which there are.
     #[cfg(test)]
     pub(super) fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// The kind of the operation with this number.
+    /// Returns the kind of the operation with this number.
     pub(super) fn kind(&self, operation: u64) -> Kind {
         let count = self.kinds.len() as u64;
         let (round, place) = (operation / count, operation % count);
@@ -54,7 +52,7 @@ fn kinds_of(load: Load) -> &'static [Kind] {
     }
 }
 
-/// The rng of a round.
+/// Returns the random number generator of a round.
 fn rng(seed: u64, round: u64) -> Rng {
     Rng(Rng(seed).next_u64() ^ round.wrapping_mul(0xd134_2543_de82_ef95))
 }
@@ -64,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_round_has_each_kind_once_in_an_order_of_its_own() {
+    fn each_round_has_each_kind_once() {
         let sequence = Sequence::new(7, &Load::ALL);
         let round =
             |nth: u64| (nth * 11..nth * 11 + 11).map(|it| sequence.kind(it)).collect::<Vec<_>>();
@@ -77,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_has_the_same_kinds_and_another_has_others() {
+    fn kinds_depend_on_the_seed() {
         let kinds = |seed| {
             let sequence = Sequence::new(seed, &Load::ALL);
             (0..100).map(|operation| sequence.kind(operation)).collect::<Vec<_>>()
@@ -87,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_named_twice_is_no_more_frequent() {
+    fn repeated_group_is_not_more_frequent() {
         let sequence = Sequence::new(1, &[Load::Deletes, Load::Increments, Load::Deletes]);
         assert_eq!(sequence.kinds(), [Kind::Increment, Kind::DeleteOne]);
     }

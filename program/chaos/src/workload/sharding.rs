@@ -1,4 +1,4 @@
-//! The collections on a sharded cluster: their shard keys, and their chunks on both shards.
+//! Shard keys and chunks of the collections on a sharded cluster.
 
 use std::error::Error;
 
@@ -9,25 +9,25 @@ use steadfast::{
 
 use super::target::Target;
 
-/// Hashes at which chunks begin, beside zero, at which the second shard's begin: each shard has several that can move.
+/// Hashes at which chunks are split. With the split at zero between the shards, each shard has several chunks.
 const SPLITS: [i64; 2] = [i64::MIN / 2, i64::MAX / 2];
-/// By chance, writes to so many documents go to all shards.
+/// Number of documents that go to all shards with near certainty.
 const ENOUGH_FOR_ALL_SHARDS: u32 = 32;
 
 impl Target {
-    /// Number of the writes that all others are to be before: on a sharded cluster, some for each shard.
+    /// Returns the number of final majority writes before the count: on a sharded cluster, some for each shard.
     pub(super) fn last_writes(&self) -> u32 {
         if self.is_sharded { ENOUGH_FOR_ALL_SHARDS } else { 1 }
     }
 
-    /// Shards all collections, which are empty.
+    /// Shards all collections while they are empty.
     ///
-    /// | collection | shard key | so that |
+    /// | collection | shard key | effect |
     /// |---|---|---|
-    /// | `documents` | hash of `mark` | its writes name the shard key |
-    /// | the others | hash of `_id` | writes by `_id` name it, and the deletes of bulk writes, by `mark`, do not |
+    /// | `documents` | hashed `mark` | its writes are targeted |
+    /// | the others | hashed `_id` | writes by `_id` are targeted; the deletes of bulk writes, by `mark`, are broadcast |
     ///
-    /// With the idempotent strategy all writes are by `_id`.
+    /// With the idempotent strategy, all writes are by `_id`.
     pub(super) async fn shard(&self) -> Result<(), Box<dyn Error>> {
         let last = self.last();
         for collection in self.collections().into_iter().chain([&last]) {

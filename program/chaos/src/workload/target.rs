@@ -1,5 +1,4 @@
-//! Where the writes go, and what lies there before: documents in which a write shows once for each time that it
-//! was applied.
+//! The collections that the load writes to, and their prepared documents, which show each application of a write.
 
 use std::error::Error;
 
@@ -13,28 +12,27 @@ use steadfast::{
 use super::sequence::Sequence;
 use crate::{account::Kind, plan::CLAIM};
 
-/// How many operations share a document with a log, at most: so that it stays small.
+/// Maximum number of operations that share a document with a log, which limits its size.
 const OPERATIONS_OF_A_LOG: u64 = 64;
-/// How many documents are put there at a time.
 const BATCH: usize = 1_000;
 const DUPLICATE_KEY: i32 = 11000;
-/// The state of a document that no write has found yet.
+/// State of a prepared document before its write.
 pub(super) const UNTOUCHED: &str = "untouched";
 
-/// The collections.
+/// Collections of the load.
 ///
-/// | collection | documents | applied once more |
+/// | collection | documents | effect of each application |
 /// |---|---|---|
-/// | `counters` | `{_id, n, log}`, one for 64 operations | a mark more in `log`, and `n` is one more |
-/// | `logs` | `{_id, log}`, likewise | a mark more in `log` |
-/// | `entries` | `{mark}`, inserted by the load | a document more |
-/// | `documents` | `{mark, state}`, two that are the same for each mark | one less of them is untouched |
+/// | `counters` | `{_id, n, log}`, one for 64 operations | pushes the mark to `log` and increments `n` |
+/// | `logs` | `{_id, log}`, one for 64 operations | pushes the mark to `log` |
+/// | `entries` | `{mark}`, inserted by the load | inserts a document |
+/// | `documents` | `{mark, state}`, two equal ones for each mark | changes or deletes one untouched document |
 /// | `mixed` | all of these, for bulk writes | |
 ///
 /// A transaction writes to `documents` and `entries`.
 ///
-/// With the idempotent strategy each write is about a document of its own, whose `_id` is the mark: there is one
-/// of each in `documents`, and in `counters` it is `{_id, counter, …}`, as the pattern has it.
+/// With the idempotent strategy, each write targets one document, whose `_id` is the mark: `documents` has one for
+/// each mark, and `counters` has the documents `{_id, counter, …}` of the pattern.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     database: Database,
@@ -43,10 +41,9 @@ pub(super) struct Target {
     pub(super) entries: Collection<Document>,
     pub(super) documents: Collection<Document>,
     pub(super) mixed: Collection<Document>,
-    /// How many documents with a log there are, in each collection that has such.
+    /// Number of documents with a log in each collection that has logs.
     logs_each: u64,
     strategy: Strategy,
-    /// The collections are sharded.
     pub(super) is_sharded: bool,
 }
 
@@ -78,7 +75,7 @@ impl Target {
         self.strategy == Strategy::RetryIdempotent
     }
 
-    /// True if a transaction is run until it is committed.
+    /// Returns `true` if transactions are retried until they are committed.
     pub(super) fn repeats_transactions(&self) -> bool {
         self.strategy == Strategy::RetryableWrites
     }
@@ -87,7 +84,7 @@ impl Target {
         [&self.counters, &self.logs, &self.entries, &self.documents, &self.mixed]
     }
 
-    /// The same collection, to be written on a majority and read as a majority has it.
+    /// Returns the collection with read concern and write concern `majority`.
     pub(super) fn durably(&self, collection: &Collection<Document>) -> Collection<Document> {
         let options = CollectionOptions::builder()
             .write_concern(WriteConcern::majority())
@@ -96,23 +93,23 @@ impl Target {
         self.database.collection_with_options(collection.name(), options)
     }
 
-    /// A collection of its own, for the writes that all others are to be before.
+    /// Returns the collection of the final majority writes before the count.
     pub(super) fn last(&self) -> Collection<Document> {
         self.database.collection("last")
     }
 
-    /// The `_id` of the document whose log an operation's marks go to. Neighbours do not share one, so that the
-    /// tasks do not wait for each other.
+    /// Returns the `_id` of the document whose log receives the marks of an operation. Consecutive operations have
+    /// different ones, which avoids write conflicts.
     pub(super) fn log_of(&self, operation: u64) -> Bson {
         number(operation % self.logs_each)
     }
 
-    /// How many documents lie there for each mark that is to change or delete one.
+    /// Returns the number of prepared documents for each mark that changes or deletes one.
     pub(super) fn copies(&self) -> u8 {
         if self.is_idempotent() { 1 } else { 2 }
     }
 
-    /// The marks of an operation for which documents lie there.
+    /// Returns the marks of an operation that have prepared documents.
     pub(super) fn prepared(&self, kind: Kind, operation: u64) -> impl Iterator<Item = u64> {
         let is_idempotent = self.is_idempotent();
         let first = operation * Kind::MARKS;
@@ -124,17 +121,17 @@ impl Target {
             | Kind::DeleteOne
             | Kind::FindOneAndReplace
             | Kind::FindOneAndDelete => true,
-            // It changes something, inserts something and deletes something.
+            // An update, an insert and a delete.
             Kind::BulkWrite => mark == first + 2 || (is_idempotent && mark == first),
             Kind::Transaction => mark != first + 1,
         })
     }
 
-    /// Takes the database for this run, if nobody has it. Of several runs that ask for it at the same time, one
-    /// gets it: what cannot be there twice tells them apart.
+    /// Claims the database for this run. A document with a fixed `_id` ensures that only one of several concurrent
+    /// runs succeeds.
     pub(super) async fn claim(&self) -> Result<(), Box<dyn Error>> {
         let name = self.database.name();
-        let taken = || format!("there is a database {name:?} already: name another, or drop it");
+        let taken = || format!("the database {name:?} already exists: choose another, or drop it");
         if !self.database.list_collection_names().await?.is_empty() {
             return Err(taken().into());
         }
@@ -146,7 +143,7 @@ impl Target {
         }
     }
 
-    /// Puts everything there. The database is claimed.
+    /// Creates the collections and their documents in the claimed database.
     pub(super) async fn prepare(
         &self,
         sequence: &Sequence,
@@ -199,7 +196,7 @@ impl Target {
     }
 }
 
-/// As it is in the database.
+/// Returns the BSON value of a mark or `_id`.
 pub(super) fn number(number: u64) -> Bson {
     Bson::Int64(i64::try_from(number).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! The load on servers in memory behind a proxy that loses requests and replies, and on real servers.
+//! The load on embedded and real servers behind a proxy that loses requests and replies.
 
 mod strategies;
 mod troubles;
@@ -26,89 +26,89 @@ fn plan(strategy: Strategy) -> Plan {
         faults: Vec::new(),
         strategy,
         tasks: 4,
-        // Much longer than it takes until there are enough.
+        // Long enough for all conditions of `run_until`.
         rate: 25,
         lasting: Duration::from_secs(120),
-        // Longer than a busy machine takes for anything.
+        // With a margin for busy machines.
         timeout: Duration::from_secs(60),
         database: "chaos".to_owned(),
         ..Plan::new(Servers::Embedded)
     }
 }
 
-/// What is done to each so many-th write of the load.
-fn each(nth: u64, reaction: Reaction) -> Rule {
+/// Returns a rule for every nth write of the load.
+fn every_write(nth: u64, reaction: Reaction) -> Rule {
     let writes = ["insert", "update", "delete", "findAndModify"];
     let rule = writes.into_iter().fold(Rule::new(reaction), Rule::command);
     rule.app_name(APP_NAME).every(nth)
 }
 
-/// Servers in memory, and a proxy before them.
-struct Scene {
+/// Embedded replica set behind a proxy.
+struct ProxiedSet {
     set: Deployment,
     proxy: Proxy,
-    straight: Client,
+    direct: Client,
 }
 
-impl Scene {
-    async fn set(rules: impl IntoIterator<Item = Rule>) -> Self {
+impl ProxiedSet {
+    async fn start(rules: impl IntoIterator<Item = Rule>) -> Self {
         let set = Deployment::replica_set(3).seed(1).start();
         let proxy = Proxy::builder(set.uri()).rules(rules).start().await.unwrap();
-        let straight = Client::with_uri_str(set.uri()).await.unwrap();
-        Self { set, proxy, straight }
+        let direct = Client::with_uri_str(set.uri()).await.unwrap();
+        Self { set, proxy, direct }
     }
 
-    /// Plays until so many operations have ended, however long a busy machine takes for them.
-    async fn play_until(&self, ended: u64, plan: Plan) -> Account {
+    /// Runs the load until this number of operations have ended.
+    async fn run_operations(&self, ended: u64, plan: Plan) -> Account {
         let workload = Workload::new(&plan).unwrap();
-        workload.prepare(&self.straight).await.unwrap();
-        self.play_on(&workload, |live| ended_of(live) >= ended).await
+        workload.prepare(&self.direct).await.unwrap();
+        self.run_until(&workload, |live| ended_of(live) >= ended).await
     }
 
-    /// Plays until this is so.
-    async fn play_on(&self, workload: &Workload, is_enough: impl Fn(&Live) -> bool) -> Account {
-        account(workload, &self.straight, &self.uri(), is_enough).await
+    /// Runs the load until a condition is true.
+    async fn run_until(&self, workload: &Workload, is_enough: impl Fn(&Live) -> bool) -> Account {
+        run_load(workload, &self.direct, &self.uri(), is_enough).await
     }
 
-    /// Where the load connects.
+    /// Returns the connection string of the proxy, for the load.
     fn uri(&self) -> String {
-        patient(&self.proxy.uri())
+        with_long_connect_timeout(&self.proxy.uri())
     }
 
     fn collection(&self, name: &str) -> steadfast::Collection<Document> {
-        self.straight.database("chaos").collection(name)
+        self.direct.database("chaos").collection(name)
     }
 }
 
-/// Servers are not taken to be gone because a busy machine stands still for seconds.
-fn patient(uri: &str) -> String {
+/// Prevents failed heartbeats on a busy machine.
+fn with_long_connect_timeout(uri: &str) -> String {
     format!("{uri}&connectTimeoutMS=120000")
 }
 
-/// Makes the writes of a load until there are enough of them, and counts.
-async fn account(
+/// Runs the load until a condition is true, and counts the marks.
+async fn run_load(
     workload: &Workload,
-    straight: &Client,
+    direct: &Client,
     uri: &str,
     is_enough: impl Fn(&Live) -> bool,
 ) -> Account {
     let (ending, live) = (Sender::new(false), Arc::new(Live::default()));
     let began = Instant::now();
-    let playing = workload.run(uri, began, ending.subscribe(), Arc::clone(&live));
+    let running = workload.run(uri, began, ending.subscribe(), Arc::clone(&live));
     let end = async {
         while !is_enough(&live) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         ending.send_replace(true);
-        // The rest is up to the load, which also ends when its time is over.
+        // `running` ends soon, or has ended already.
         std::future::pending::<()>().await;
     };
     let records = tokio::select! {
-        records = playing => records.unwrap(),
-        () = end => unreachable!("it waits for ever"),
+        records = running => records.unwrap(),
+        () = end => unreachable!("pending"),
     };
     let lasted = began.elapsed();
-    let census = workload.census(straight).await.unwrap();
+    let census = workload.census(direct).await.unwrap();
     let (plan, server) = (workload.plan.clone(), "in memory".to_owned());
     let (interrupted, incidents) = (*ending.borrow(), Vec::new());
     Account { plan, server, lasted, interrupted, records, incidents, census }
@@ -119,7 +119,7 @@ fn ended_of(live: &Live) -> u64 {
     counts.map(|count| count.load(std::sync::atomic::Ordering::Relaxed)).iter().sum()
 }
 
-/// The names of the failures of all attempts, each once.
+/// Returns the names of all errors, without duplicates.
 fn failures(account: &Account) -> Vec<&str> {
     let all = account.records.iter().flat_map(|record| &record.failures);
     let mut names: Vec<_> = all.map(|failure| failure.what.as_str()).collect();

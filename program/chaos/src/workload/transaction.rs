@@ -1,19 +1,19 @@
-//! The transaction: an update, an insert and a delete, which are applied together or not at all.
+//! The transaction: an update, an insert and a delete.
 
 use std::time::Duration;
 
 use steadfast::{ClientSession, bson::doc, error::Result};
 
 use super::{
+    events,
     plain::{Flaw, of_update, unless},
     target::{Target, UNTOUCHED, number},
-    watch,
 };
 use crate::account::Kind;
 
 impl Target {
-    /// Makes a transaction. With retryable writes it is run until it is committed; with the other strategies it is
-    /// tried once, and the strategy decides.
+    /// Runs a transaction. With retryable writes, `and_run` retries it until it is committed. With the other
+    /// strategies, it has one attempt, and the strategy decides about retries.
     pub(super) async fn transact(&self, operation: u64, limit: Duration) -> Result<Flaw> {
         let mut session = self.client().start_session().await?;
         let start = session.start_transaction().timeout(limit);
@@ -30,8 +30,8 @@ impl Target {
     }
 
     async fn try_writes(&self, session: &mut ClientSession, operation: u64) -> Result<Flaw> {
-        watch::try_begins();
-        self.write_in(session, operation).await.inspect_err(watch::try_failed)
+        events::transaction_started();
+        self.write_in(session, operation).await.inspect_err(events::transaction_failed)
     }
 
     async fn write_in(&self, session: &mut ClientSession, operation: u64) -> Result<Flaw> {

@@ -1,4 +1,4 @@
-//! One square of the table: so many events by one strategy in one situation, and what came of them.
+//! One cell of the table: events that are counted with one strategy in one situation.
 
 use std::{
     fmt,
@@ -16,36 +16,36 @@ use tokio::task::JoinSet;
 
 use super::{
     situation::{Situation, WRITES},
-    waits::Waits,
+    waits::FailedSelections,
 };
 
-/// How many events there are. Each has a client of its own, so that none meets the faults of another.
+/// Number of events. Each has its own client, so that faults affect only their event.
 pub(super) const EVENTS: u64 = 20;
 const DATABASE: &str = "strategies";
 const TODAY: &str = "2016-06-28";
 
-/// What came of the events.
+/// Figures of one strategy in one situation.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) strategy: Strategy,
     pub(super) situation: Situation,
-    /// How many requests met with a fault.
+    /// Requests that were hit by a fault.
     pub(super) hits: u64,
-    /// What the counter says, which no proxy stands before.
+    /// Final value of the counter.
     pub(super) counted: u64,
-    /// How many writes the clients sent.
+    /// Writes that the clients sent.
     pub(super) sent: u64,
-    /// How often a client looked for a server in vain.
+    /// Failed server selections.
     pub(super) waits: u64,
-    /// How many events the application got an error for.
+    /// Events with an error.
     pub(super) errors: u64,
-    /// Of how many of these it was promised that they are not counted.
-    pub(super) promised: u64,
-    /// The longest that an event took.
+    /// Errors whose outcome is `NotSent` or `NotApplied`.
+    pub(super) not_applied: u64,
+    /// Duration of the slowest event.
     pub(super) longest: Duration,
 }
 
-/// What is to be said of it.
+/// Verdict on a strategy in a situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Correct,
@@ -55,38 +55,38 @@ pub(super) enum Verdict {
 }
 
 impl Cell {
-    /// What holds whichever strategy it is.
+    /// Checks the figures that do not depend on the strategy.
     pub(super) fn assert_plausible(&self) {
-        assert!(self.hits >= EVENTS, "no event goes unharmed: {self:?}");
-        let raised = self.situation.passes() || self.errors == EVENTS;
-        assert!(raised, "an event that is not counted is an error: {self:?}");
-        let searched = self.situation == Situation::Outage || self.waits == 0;
-        assert!(searched, "there was a server all the while: {self:?}");
+        assert!(self.hits >= EVENTS, "each event has a fault: {self:?}");
+        let failed = self.situation.is_transient() || self.errors == EVENTS;
+        assert!(failed, "an event that cannot be counted is an error: {self:?}");
+        let selected = self.situation == Situation::Outage || self.waits == 0;
+        assert!(selected, "a server is available: {self:?}");
         let waited =
             self.situation.server_selection_timeout() * u32::try_from(self.waits / EVENTS).unwrap();
-        assert!(self.longest >= waited, "a wait is a whole one: {self:?}");
-        let refused = match self.situation {
-            Situation::Refusal => EVENTS,
-            // A server that is not the primary says so before it writes.
+        assert!(self.longest >= waited, "each failed selection takes its time-out: {self:?}");
+        let rejected = match self.situation {
+            Situation::CommandError => EVENTS,
+            // `NotWritablePrimary` excludes that the command was executed.
             Situation::StepDown => self.errors,
             Situation::LostRequest | Situation::LostReply | Situation::Outage => 0,
         };
-        assert_eq!(self.promised, refused, "only what was refused is known: {self:?}");
+        assert_eq!(self.not_applied, rejected, "only a command error is certain: {self:?}");
     }
 
-    /// By counts alone. What can be counted is to be counted once. What cannot is to be an error, after
-    /// at most one search for a server (the error may pass), and at most one try if it was refused.
+    /// Returns the verdict from the counts. An event in a transient situation must be counted once. Any other event
+    /// must be an error, after at most one failed server selection, or one command error.
     pub(super) fn verdict(&self) -> Verdict {
-        let expected = if self.situation.passes() { EVENTS } else { 0 };
-        let in_vain = match self.situation {
+        let expected = if self.situation.is_transient() { EVENTS } else { 0 };
+        let wastes_time = match self.situation {
             Situation::LostRequest | Situation::LostReply | Situation::StepDown => false,
             Situation::Outage => self.waits > EVENTS,
-            Situation::Refusal => self.sent > EVENTS,
+            Situation::CommandError => self.sent > EVENTS,
         };
         match self.counted {
             counted if counted < expected => Verdict::UnderCounts,
             counted if counted > expected => Verdict::OverCounts,
-            _ if in_vain => Verdict::WastesTime,
+            _ if wastes_time => Verdict::WastesTime,
             _ => Verdict::Correct,
         }
     }
@@ -103,34 +103,34 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Counts the events at the servers of `uri`, through a proxy that makes the situation. If the servers
-/// held an election meanwhile, which is another situation, all is done anew.
+/// Counts the events through a proxy that injects the faults of the situation. Repeats the measurement after an
+/// unexpected election.
 pub(super) async fn measure(uri: &str, strategy: Strategy, situation: Situation) -> Cell {
-    let straight = Client::with_uri_str(uri).await.unwrap();
+    let direct = Client::with_uri_str(uri).await.unwrap();
     loop {
-        let before = election(&straight).await;
-        let cell = measure_once(uri, &straight, strategy, situation).await;
-        let held_an_election = election(&straight).await != before;
+        let before = election_id(&direct).await;
+        let cell = measure_once(uri, &direct, strategy, situation).await;
+        let held_an_election = election_id(&direct).await != before;
         if held_an_election == (situation == Situation::StepDown) {
             return cell;
         }
     }
 }
 
-/// By which election the primary is one.
-async fn election(straight: &Client) -> ObjectId {
-    let hello = straight.database("admin").run_command(doc! { "hello": 1 }).await.unwrap();
-    hello.get_object_id("electionId").expect("a primary says so")
+/// Returns the `electionId` of the primary.
+async fn election_id(direct: &Client) -> ObjectId {
+    let hello = direct.database("admin").run_command(doc! { "hello": 1 }).await.unwrap();
+    hello.get_object_id("electionId").expect("the reply of a primary")
 }
 
 async fn measure_once(
     uri: &str,
-    straight: &Client,
+    direct: &Client,
     strategy: Strategy,
     situation: Situation,
 ) -> Cell {
     let name = format!("{strategy}, {}", situation.title());
-    let counters = straight.database(DATABASE).collection::<Document>(&name);
+    let counters = direct.database(DATABASE).collection::<Document>(&name);
     prepare(&counters).await;
     let namespace = counters.namespace().to_string();
     let proxy = Proxy::builder(uri).start().await.unwrap();
@@ -144,10 +144,10 @@ async fn measure_once(
         rules.extend(of_event.into_iter().map(|rule| proxy.add(rule)));
     }
 
-    let waits = Waits::begin();
+    let waits = FailedSelections::begin();
     let meanwhile = async {
         match situation {
-            Situation::StepDown => step_down(straight, &proxy, &rules).await,
+            Situation::StepDown => step_down(direct, &proxy, &rules).await,
             _ => 0,
         }
     };
@@ -156,7 +156,7 @@ async fn measure_once(
 
     let ledger = proxy.ledger();
     let errors = || ended.iter().filter_map(|(tried, _)| tried.result.as_ref().err());
-    let promises = errors().filter(|error| error.outcome().is_certainly_not_applied());
+    let not_applied = errors().filter(|error| error.outcome().is_certainly_not_applied());
     Cell {
         strategy,
         situation,
@@ -165,35 +165,35 @@ async fn measure_once(
         sent: WRITES.iter().map(|command| ledger.count(command, &namespace).attempts).sum(),
         waits,
         errors: errors().count() as u64,
-        promised: promises.count() as u64,
-        longest: ended.iter().map(|(_, elapsed)| *elapsed).max().expect("there are some"),
+        not_applied: not_applied.count() as u64,
+        longest: ended.iter().map(|(_, elapsed)| *elapsed).max().expect("at least one event"),
     }
 }
 
-/// When the requests of all events are held up on their way, the primary steps down. Then they arrive at a server
-/// that is none; so many.
-async fn step_down(straight: &Client, proxy: &Proxy, rules: &[String]) -> u64 {
+/// Waits until the proxy holds the requests of all events, steps the primary down, and releases them. Returns their
+/// number.
+async fn step_down(direct: &Client, proxy: &Proxy, rules: &[String]) -> u64 {
     while hits(proxy) < EVENTS {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let held = hits(proxy);
     let step_down = doc! { "replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 5 };
-    // On a busy machine, secondaries may be far behind.
-    while straight.database("admin").run_command(step_down.clone()).await.is_err() {}
+    // Fails while secondaries lag behind on a busy machine.
+    while direct.database("admin").run_command(step_down.clone()).await.is_err() {}
     for rule in rules {
         proxy.remove(rule);
     }
     held
 }
 
-/// How many requests a fault has hit.
+/// Returns the number of requests that were hit by a fault.
 fn hits(proxy: &Proxy) -> u64 {
     let rules = proxy.rules();
     let on_requests = rules.iter().filter(|rule| *rule.rule().reaction() != Reaction::Refuse);
     on_requests.map(RuleState::applied).sum()
 }
 
-/// The document is there already, so that all events take the same steps.
+/// Inserts the counter, so that all events take the same steps.
 async fn prepare(counters: &Collection<Document>) {
     counters.drop().await.unwrap();
     let none = doc! { "_id": TODAY, "counter": 0_i64 };
@@ -201,11 +201,11 @@ async fn prepare(counters: &Collection<Document>) {
 }
 
 async fn value(counters: &Collection<Document>) -> u64 {
-    let found = counters.find_one(doc! { "_id": TODAY }).await.unwrap().expect("it was made");
+    let found = counters.find_one(doc! { "_id": TODAY }).await.unwrap().expect("the counter");
     u64::try_from(found.get_i64("counter").unwrap()).unwrap()
 }
 
-/// The application that has this event to count, connected and in good spirits.
+/// Returns the collection of the application of an event, with an established connection.
 async fn application(
     proxy: &Proxy,
     strategy: Strategy,
@@ -217,10 +217,10 @@ async fn application(
     options.app_name = Some(app_name(event));
     options.retry_writes = Some(strategy.retry_writes());
     options.server_selection_timeout = Some(situation.server_selection_timeout());
-    // An outage is met by the write, and not foreseen by a heartbeat.
+    // The write detects an outage, not a heartbeat.
     options.heartbeat_freq = Some(Duration::from_secs(600));
     let counters = Client::with_options(options).unwrap().database(DATABASE).collection(name);
-    // On a busy machine, that may be a short time to find a server in.
+    // The server selection time-out is short for a busy machine.
     while counters.find_one(doc! {}).await.is_err() {}
     counters
 }
@@ -229,8 +229,8 @@ fn app_name(event: u64) -> String {
     format!("event {event}")
 }
 
-/// Which of an event's writes the fault hits: of those that the counter makes in two steps, every other
-/// event's first and every other's second.
+/// Returns the number of the write that the fault hits. The counter of the patterns has two writes per event: half of
+/// the faults hit the first one.
 fn step_hit(strategy: Strategy, event: u64) -> u64 {
     match strategy {
         Strategy::RetryIdempotent => 1 + event % 2,
@@ -238,7 +238,7 @@ fn step_hit(strategy: Strategy, event: u64) -> u64 {
     }
 }
 
-/// All at the same time, each with how long it took.
+/// Counts all events concurrently. Returns results and durations.
 async fn count_all(
     strategy: Strategy,
     applications: Vec<Collection<Document>>,

@@ -1,61 +1,61 @@
-//! What goes wrong, as rules of the proxy between the application and its servers.
+//! Faults of the events, as rules of the proxy.
 
 use std::time::Duration;
 
 use blackpipe::proxy::{Direction, Reaction, Rule};
 
-/// The commands that count.
+/// Commands that increment the counter.
 pub(super) const WRITES: [&str; 2] = ["update", "findAndModify"];
-/// `Unauthorized`: what was refused once is refused again.
+/// An error that is not transient.
 const UNAUTHORIZED: i32 = 13;
 
-/// What an event meets on its way.
+/// Fault that an event is hit by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Situation {
-    /// The connection breaks once, and the server never sees the request.
+    /// The connection breaks once before the server receives the request.
     LostRequest,
-    /// The connection breaks once, when the server has executed the request and before it is known.
+    /// The connection breaks once after the execution of the request and before the reply.
     LostReply,
-    /// The primary steps down while the request is on its way to it; another is elected.
+    /// The primary steps down before it receives the request, and another primary is elected.
     StepDown,
-    /// From the first request on, no server can be reached.
+    /// No server can be reached from the first request on.
     Outage,
-    /// The server answers, and says no.
-    Refusal,
+    /// The server replies with an error that is not transient.
+    CommandError,
 }
 
 impl Situation {
     pub(super) const ALL: [Self; 5] =
-        [Self::LostRequest, Self::LostReply, Self::StepDown, Self::Outage, Self::Refusal];
+        [Self::LostRequest, Self::LostReply, Self::StepDown, Self::Outage, Self::CommandError];
 
-    /// Above its column.
+    /// Title of the column.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::LostRequest => "lost request",
             Self::LostReply => "lost reply",
             Self::StepDown => "step-down",
             Self::Outage => "outage",
-            Self::Refusal => "refusal",
+            Self::CommandError => "command error",
         }
     }
 
-    /// Whether an event can be counted.
-    pub(super) fn passes(self) -> bool {
+    /// Returns `true` if a retry can count the event.
+    pub(super) fn is_transient(self) -> bool {
         matches!(self, Self::LostRequest | Self::LostReply | Self::StepDown)
     }
 
-    /// How long clients look for a server: in an outage, so long that it can be told from other
-    /// delays, and else long enough for a busy machine.
+    /// Returns `serverSelectionTimeoutMS`: in an outage, longer than other delays, otherwise long enough for a busy
+    /// machine.
     pub(super) fn server_selection_timeout(self) -> Duration {
         match self {
             Self::Outage => Duration::from_millis(250),
-            Self::LostRequest | Self::LostReply | Self::StepDown | Self::Refusal => {
+            Self::LostRequest | Self::LostReply | Self::StepDown | Self::CommandError => {
                 Duration::from_secs(30)
             }
         }
     }
 
-    /// The rules that make it so for one client, whose nth write `step` is.
+    /// Returns the rules for a client, whose write with the number `step` is hit.
     pub(super) fn rules(self, namespace: &str, app_name: &str, step: u64) -> Vec<Rule> {
         let writes = |reaction| {
             let rule = Rule::new(reaction).namespace(namespace).app_name(app_name);
@@ -69,7 +69,7 @@ impl Situation {
                 Rule::new(Reaction::Refuse).name("no new connection"),
                 Rule::new(Reaction::cut_request()).name("no request"),
             ],
-            Self::Refusal => vec![writes(Reaction::error(UNAUTHORIZED))],
+            Self::CommandError => vec![writes(Reaction::error(UNAUTHORIZED))],
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     situation::Situation,
 };
 
-/// All squares.
+/// All cells.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     cells: Vec<Cell>,
@@ -29,7 +29,7 @@ impl Table {
         self.cells.iter().find(wanted).expect("it was measured")
     }
 
-    /// How long the slowest event took, which is another each time.
+    /// Returns the durations of the slowest events, which differ between runs.
     pub(super) fn times(&self) -> String {
         self.rows("slowest event", |cell| format!("{:.2} s", cell.longest.as_secs_f32()))
     }
@@ -45,7 +45,7 @@ impl Table {
     }
 }
 
-/// What is the same each time, on whatever machine: the verdicts, and the counts that they rest on.
+/// Writes verdicts and counts, which are equal in all runs.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdicts = self.rows("strategy", |cell| cell.verdict().to_string());
@@ -56,7 +56,7 @@ impl fmt::Display for Table {
                 Situation::LostRequest
                 | Situation::LostReply
                 | Situation::StepDown
-                | Situation::Refusal => String::new(),
+                | Situation::CommandError => String::new(),
             };
             format!("{counted} counted, {sent} sent{waits}, {errors} errors")
         });

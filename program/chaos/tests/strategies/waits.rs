@@ -1,6 +1,6 @@
-//! How often the driver looked for a server in vain, as its own log tells.
+//! Number of failed server selections, from the driver's log.
 //!
-//! Counting searches says how much time was wasted whatever the machine is busy with.
+//! Unlike durations, it does not depend on the load of the machine.
 
 use std::{
     fmt,
@@ -20,13 +20,13 @@ use tracing::{
 const TARGET: &str = "steadfast::server_selection";
 const FAILED: &str = "Server selection failed";
 
-/// Counts from here on, of all that runs on this thread.
-pub(super) struct Waits {
+/// Counts failed server selections of this thread while it exists.
+pub(super) struct FailedSelections {
     count: Arc<AtomicU64>,
     _until_dropped: DefaultGuard,
 }
 
-impl Waits {
+impl FailedSelections {
     pub(super) fn begin() -> Self {
         let count = Arc::new(AtomicU64::new(0));
         let counting = Counting(Arc::clone(&count));

@@ -1,5 +1,4 @@
-//! What is to be seen meanwhile, on standard error: on a terminal a picture that moves, elsewhere a line now and
-//! then.
+//! Progress of a chaos run on standard error: bars on a terminal, otherwise a line every ten seconds.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -24,26 +23,26 @@ use crate::{
 };
 
 /// Shows a run on standard error.
-pub(super) struct Screen {
+pub(super) struct ProgressView {
     output: Output,
     notes: Notes,
-    /// From the start of the load to its end.
-    view: Mutex<Option<View>>,
+    /// Set from the start of the load to its end.
+    view: Mutex<Option<RunProgress>>,
 }
 
-impl Screen {
+impl ProgressView {
     pub(super) fn new(output: Output) -> Self {
         Self { output, notes: output.notes("chaos"), view: Mutex::default() }
     }
 
-    fn view(&self) -> MutexGuard<'_, Option<View>> {
+    fn view(&self) -> MutexGuard<'_, Option<RunProgress>> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Observer for Screen {
+impl Observer for ProgressView {
     fn step(&self, what: &str) {
-        self.notes.say(what);
+        self.notes.info(what);
     }
 
     fn warning(&self, what: &str) {
@@ -51,7 +50,7 @@ impl Observer for Screen {
     }
 
     fn started(&self, plan: &Plan, server: &str) {
-        *self.view() = Some(View::new(self.output, self.notes, plan, server));
+        *self.view() = Some(RunProgress::new(self.output, self.notes, plan, server));
     }
 
     fn progress(&self, phase: Phase, live: &Live) {
@@ -80,44 +79,44 @@ impl Observer for Screen {
     }
 }
 
-/// Shows how far it is.
-struct View {
-    kind: Kind,
+/// Progress of the load.
+struct RunProgress {
+    display: ChaosDisplay,
     lasting: Duration,
     phase: Phase,
-    /// When there was last a line, or a rate.
-    looked: Instant,
+    /// Time of the last line or rate.
+    measured: Instant,
     ended: u64,
     per_second: u64,
     slowest: Duration,
     has_line: bool,
 }
 
-enum Kind {
+enum ChaosDisplay {
     Nothing,
     Lines(Notes),
-    Picture(Box<Picture>),
+    Terminal(Box<ChaosTerminal>),
 }
 
-/// Where there is no picture, a line comes so often.
+/// Interval between lines without a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-impl View {
+impl RunProgress {
     fn new(output: Output, notes: Notes, plan: &Plan, server: &str) -> Self {
-        notes.say(opening(plan, server));
-        let kind = if output.quiet {
-            Kind::Nothing
+        notes.info(opening(plan, server));
+        let display = if output.quiet {
+            ChaosDisplay::Nothing
         } else if io::stderr().is_terminal() && is_able() {
-            Kind::Picture(Box::new(Picture::new(output.paint(&io::stderr()))))
+            ChaosDisplay::Terminal(Box::new(ChaosTerminal::new(output.paint(&io::stderr()))))
         } else {
-            Kind::Lines(notes)
+            ChaosDisplay::Lines(notes)
         };
         Self {
-            kind,
+            display,
             lasting: plan.lasting,
             phase: Phase::Preparing,
-            looked: Instant::now(),
+            measured: Instant::now(),
             ended: 0,
             per_second: 0,
             slowest: Duration::ZERO,
@@ -125,40 +124,40 @@ impl View {
         }
     }
 
-    /// Shows what there is now.
+    /// Shows the current state.
     fn show(&mut self, phase: Phase, live: &Live) {
         let is_new = discriminant(&phase) != discriminant(&self.phase);
         self.phase = phase;
-        let since = self.looked.elapsed();
-        let is_due = match self.kind {
-            Kind::Nothing => return,
-            // The first one comes soon, to show that there is something to see.
-            Kind::Lines(_) if self.has_line => since >= BETWEEN_LINES,
-            Kind::Lines(_) | Kind::Picture(_) => since >= SECOND,
+        let since = self.measured.elapsed();
+        let is_due = match self.display {
+            ChaosDisplay::Nothing => return,
+            // The first line comes after a second.
+            ChaosDisplay::Lines(_) if self.has_line => since >= BETWEEN_LINES,
+            ChaosDisplay::Lines(_) | ChaosDisplay::Terminal(_) => since >= SECOND,
         };
         if is_due || is_new {
-            self.look(since, live);
+            self.measure(since, live);
             self.has_line |= is_due && matches!(phase, Phase::Load(_));
         }
-        match &self.kind {
-            Kind::Nothing => {}
-            Kind::Lines(notes) => self.line(notes, is_new, is_due, live),
-            Kind::Picture(picture) => picture.show(self, live),
+        match &self.display {
+            ChaosDisplay::Nothing => {}
+            ChaosDisplay::Lines(notes) => self.line(notes, is_new, is_due, live),
+            ChaosDisplay::Terminal(terminal) => terminal.show(self, live),
         }
     }
 
-    fn look(&mut self, since: Duration, live: &Live) {
+    fn measure(&mut self, since: Duration, live: &Live) {
         let ended = operations(live);
         let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).max(1);
         self.per_second = (ended - self.ended).saturating_mul(1000) / millis;
         self.ended = ended;
         self.slowest = live.slowest();
-        self.looked = Instant::now();
+        self.measured = Instant::now();
     }
 
     fn line(&self, notes: &Notes, is_new: bool, is_due: bool, live: &Live) {
         match self.phase {
-            Phase::Load(_) if is_new => notes.say("the load begins"),
+            Phase::Load(_) if is_new => notes.info("the load begins"),
             Phase::Load(began) if is_due => {
                 let (time, of) = (rough(self.elapsed(began)), duration::show(self.lasting));
                 let (counts, pace) = (counts(live), self.pace());
@@ -166,53 +165,53 @@ impl View {
                     now if now.is_empty() => String::new(),
                     now => format!("; now: {}", now.join("; ")),
                 };
-                notes.say(format_args!("{time} of {of}: {counts}, {pace}{now}"));
+                notes.info(format_args!("{time} of {of}: {counts}, {pace}{now}"));
             }
             Phase::Recovering if is_new => {
-                notes.say("the load is over; the faults end, and the servers come back");
+                notes.info("the load has ended; the faults end, and the servers recover");
             }
-            Phase::Counting if is_new => notes.say("what is in the database is counted"),
+            Phase::Counting if is_new => notes.info("counting the marks in the database"),
             Phase::Preparing | Phase::Load(_) | Phase::Recovering | Phase::Counting => {}
         }
     }
 
-    /// What is under way when the time is over may take a while.
+    /// Returns the elapsed time of the load. Operations in progress at its end may take longer.
     fn elapsed(&self, began: Instant) -> Duration {
         began.elapsed().min(self.lasting)
     }
 
     fn pace(&self) -> String {
-        format!("{} a second, the slowest {}", grouped(self.per_second), rough(self.slowest))
+        format!("{} operations/s, slowest {}", grouped(self.per_second), rough(self.slowest))
     }
 
-    /// From now on there are lines: the place of the picture is unknown once the terminal has shown the `^C`.
+    /// Changes from bars to lines: the position of the bars is unknown once the terminal has shown the `^C`.
     fn interrupted(&mut self, notes: Notes) {
-        if let Kind::Picture(_) = self.kind {
+        if let ChaosDisplay::Terminal(_) = self.display {
             self.leave();
-            self.kind = Kind::Lines(notes);
+            self.display = ChaosDisplay::Lines(notes);
         }
     }
 
-    /// All is over: the picture goes away, before anything else is printed.
+    /// Removes the bars before the result is printed.
     fn end(self) {
-        if let Kind::Picture(picture) = self.kind {
+        if let ChaosDisplay::Terminal(terminal) = self.display {
             // If the terminal is gone, there is nothing to clear.
-            let _ = picture.all.clear();
-            picture.stop();
+            let _ = terminal.all.clear();
+            terminal.stop();
         }
     }
 
-    /// The picture stays.
+    /// Stops drawing, and leaves the bars on the terminal.
     fn leave(&self) {
-        if let Kind::Picture(picture) = &self.kind {
-            picture.stop();
-            // If the terminal is gone, nothing is there to be left.
+        if let ChaosDisplay::Terminal(terminal) = &self.display {
+            terminal.stop();
+            // If the terminal is gone, there is nothing to leave.
             let _ = writeln!(io::stderr());
         }
     }
 }
 
-/// What is about to be done.
+/// Describes the planned run.
 fn opening(plan: &Plan, server: &str) -> String {
     let faults: Vec<&str> = plan.faults.iter().copied().map(Fault::name).collect();
     let faults = if faults.is_empty() { "none".to_owned() } else { faults.join(", ") };
@@ -237,8 +236,8 @@ fn counts(live: &Live) -> String {
     )
 }
 
-/// Four lines: how far it is, what became of the operations, how fast they are, and what fails now.
-struct Picture {
+/// Four lines on a terminal: elapsed time, outcomes, rate, and current faults.
+struct ChaosTerminal {
     all: MultiProgress,
     paint: Paint,
     bar: ProgressBar,
@@ -247,10 +246,10 @@ struct Picture {
     now: ProgressBar,
 }
 
-/// So many cells are all of the time.
+/// Width of the bar in cells.
 const CELLS: usize = 40;
 
-impl Picture {
+impl ChaosTerminal {
     fn new(paint: Paint) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(5));
         let line = || {
@@ -263,31 +262,31 @@ impl Picture {
         Self { all, paint, bar, counts, pace, now }
     }
 
-    fn show(&self, view: &View, live: &Live) {
+    fn show(&self, run: &RunProgress, live: &Live) {
         let paint = self.paint;
-        let (part, text) = match view.phase {
-            Phase::Preparing => (0.0, view.phase.name().to_owned()),
+        let (part, text) = match run.phase {
+            Phase::Preparing => (0.0, run.phase.name().to_owned()),
             Phase::Load(began) => {
-                let elapsed = view.elapsed(began);
-                let part = elapsed.as_secs_f64() / view.lasting.as_secs_f64();
-                (part, format!("{} of {}", rough(elapsed), duration::show(view.lasting)))
+                let elapsed = run.elapsed(began);
+                let part = elapsed.as_secs_f64() / run.lasting.as_secs_f64();
+                (part, format!("{} of {}", rough(elapsed), duration::show(run.lasting)))
             }
-            Phase::Recovering | Phase::Counting => (1.0, view.phase.name().to_owned()),
+            Phase::Recovering | Phase::Counting => (1.0, run.phase.name().to_owned()),
         };
         let full = full_cells(part);
         let (done, rest) = (paint.good("━".repeat(full)), paint.faint("─".repeat(CELLS - full)));
         self.bar.set_message(format!("{done}{rest}  {text}"));
         self.counts.set_message(counts(live));
-        self.pace.set_message(view.pace());
+        self.pace.set_message(run.pace());
         let now = match live.now() {
             now if now.is_empty() => paint.faint("no fault now"),
             now => format!("{} {}", paint.bad("now:"), now.join("; ")),
         };
         let over = live.incidents.load(Relaxed);
-        self.now.set_message(format!("{now} {}", paint.faint(format_args!("({over} are over)"))));
+        self.now.set_message(format!("{now} {}", paint.faint(format_args!("({over} ended)"))));
     }
 
-    /// Draws nothing any more; not even lines that are dropped, which are else drawn once more.
+    /// Stops drawing. Dropped lines would be drawn again otherwise.
     fn stop(&self) {
         self.all.set_draw_target(ProgressDrawTarget::hidden());
     }
@@ -304,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_empty_at_first_and_full_in_the_end() {
+    fn bar_is_empty_at_the_beginning_and_full_at_the_end() {
         for (part, full) in
             [(0.0, 0), (0.5, CELLS / 2), (0.999, CELLS - 1), (1.0, CELLS), (1.2, CELLS)]
         {

@@ -1,12 +1,12 @@
-//! A filter on the command line: Extended JSON.
+//! Value of `--filter`: Extended JSON.
 
 use steadfast::bson::{Bson, Document};
 
-/// A value parser for arguments, which says what is wrong.
+/// Parses a filter document.
 pub(super) fn parse(text: &str) -> Result<Document, String> {
     let value: serde_json::Value =
-        serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
-    match Bson::try_from(value).map_err(|error| format!("it is not Extended JSON: {error}"))? {
+        serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    match Bson::try_from(value).map_err(|error| format!("not Extended JSON: {error}"))? {
         Bson::Document(filter) => Ok(filter),
         other => Err(format!("a filter is a document, such as {{\"userid\": 123}}, not {other}")),
     }
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_all_types_can_be_written() {
+    fn filter_can_contain_values_of_all_types() {
         assert_eq!(parse("{}"), Ok(doc! {}));
         assert_eq!(
             parse(r#"{"userid": 123, "at": {"$lt": {"$date": "1970-01-01T00:00:01Z"}}}"#),
@@ -33,15 +33,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for (text, said) in [
+    fn invalid_filter_is_rejected_with_the_reason() {
+        for (text, part) in [
             ("{userid: 1}", "not JSON"),
             ("[1]", "a filter is a document"),
             ("1", "a filter is a document"),
             (r#"{"a": {"$oid": "x"}}"#, "not Extended JSON"),
         ] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

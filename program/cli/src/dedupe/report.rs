@@ -1,4 +1,4 @@
-//! What was found and deleted, for people and for programs.
+//! Result of `dedupe` as text and as JSON.
 
 use std::{fmt, io, time::Instant};
 
@@ -8,12 +8,12 @@ use steadfast_patterns::duplicates::{CopyLocation, Finding, Surplus, TrimError, 
 
 use super::Dedupe;
 use crate::{
+    context::CommandResult,
     database,
-    errand::Done,
     notes::{self, Notes, WrongArguments, plural},
 };
 
-/// Prints a copy.
+/// Prints a surplus copy.
 pub(super) fn listed(copy: &Surplus, several: bool, as_json: bool) -> io::Result<()> {
     let key = Bson::Document(copy.key.clone()).into_relaxed_extjson();
     if as_json {
@@ -32,9 +32,9 @@ pub(super) fn listed(copy: &Surplus, several: bool, as_json: bool) -> io::Result
         Finding::Surplus => format!("{key}: {this} is surplus to {kept}"),
         Finding::Differs => format!("{key}: {this} differs from {kept}"),
         Finding::TooYoung => format!("{key}: {this} and {kept}: one of them is too young"),
-        Finding::Gone => format!("{key}: {this} and {kept}: one of them has gone"),
-        Finding::Indistinguishable => format!("{key}: nothing tells {this} from {kept}"),
-        other => format!("{key}: {this} beside {kept}: {other}"),
+        Finding::Missing => format!("{key}: {this} and {kept}: one of them was deleted meanwhile"),
+        Finding::Indistinguishable => format!("{key}: {this} cannot be distinguished from {kept}"),
+        other => format!("{key}: {this} and {kept}: {other}"),
     })
 }
 
@@ -57,22 +57,22 @@ fn at_json(copy: &CopyLocation) -> Value {
     })
 }
 
-/// What came of it.
-pub(super) struct Outcome {
+/// Outcome of a run.
+pub(super) struct DedupeOutcome {
     collection: String,
     delete: bool,
     list: bool,
     pub(super) report: TrimReport,
-    /// Why it could not go on, or could not do all of it.
+    /// Error that ended the run, or prevented a part of the deletions.
     error: Option<String>,
     pub(super) wrong_arguments: bool,
     pub(super) interrupted: bool,
-    /// Whether something was not even looked at.
+    /// `true` if a part of the documents was not examined.
     is_cut_short: bool,
     began: Instant,
 }
 
-impl Outcome {
+impl DedupeOutcome {
     pub(super) fn of(dedupe: &Dedupe) -> Self {
         Self {
             collection: dedupe.collection.to_string(),
@@ -87,7 +87,7 @@ impl Outcome {
         }
     }
 
-    /// It could not go on, or had to leave copies.
+    /// Stores an error and the work done until then.
     pub(super) fn fail(&mut self, error: TrimError) {
         self.error = Some(database::explain(&error.source));
         self.wrong_arguments = database::is_wrong_argument(&error.source);
@@ -95,7 +95,7 @@ impl Outcome {
         self.report = *error.report;
     }
 
-    /// Copies that are too many and are still there, though everything was looked at.
+    /// Returns the number of surplus copies that could not be deleted, if all documents were examined.
     fn left(&self) -> u64 {
         match self.error {
             Some(_) if !self.is_cut_short => {
@@ -105,57 +105,57 @@ impl Outcome {
         }
     }
 
-    /// What to know about the result, and what to do next.
+    /// Prints warnings about the result, and advice.
     pub(super) fn explain(&self, notes: &Notes) {
         let report = &self.report;
         if report.differing > 0 {
             let how = if self.list { "" } else { " (--list shows them)" };
             notes.warn(format_args!(
-                "{} from the one to keep in more than _id and datacenter, and {} left alone{how}: which is \
-                 right, the application has to say",
+                "{} from the copy to keep in more than _id and datacenter, and {} kept{how}: the application \
+                 has to decide between them",
                 plural(report.differing, "copy differs", "copies differ"),
                 if report.differing == 1 { "was" } else { "were" },
             ));
         }
-        if report.crowded > 0 {
+        if report.too_many_copies > 0 {
             notes.warn(format_args!(
-                "{} more than a thousand copies and {} left alone: does the key name an event?",
-                plural(report.crowded, "event has", "events have"),
-                if report.crowded == 1 { "was" } else { "were" },
+                "{} more than a thousand copies and {} skipped: does the key identify an event?",
+                plural(report.too_many_copies, "event has", "events have"),
+                if report.too_many_copies == 1 { "was" } else { "were" },
             ));
         }
         if report.indistinguishable > 0 {
             notes.warn(format_args!(
-                "{} the _id and the datacenter of the one to keep and {} left alone",
+                "{} the _id and the datacenter of the copy to keep and {} kept",
                 plural(report.indistinguishable, "copy has", "copies have"),
                 if report.indistinguishable == 1 { "was" } else { "were" },
             ));
         }
-        let apart = report.missing_key + report.array_key + report.not_object_id;
-        if apart > 0 {
-            notes.say(format_args!(
-                "left out: {} without the key, {} whose key is an array, {} whose _id is no ObjectId",
+        let skipped = report.missing_key + report.array_key + report.not_object_id;
+        if skipped > 0 {
+            notes.info(format_args!(
+                "skipped: {} without the key, {} with an array as the key, {} without an ObjectId in _id",
                 plural(report.missing_key, "document", "documents"),
                 report.array_key,
                 report.not_object_id,
             ));
         }
         if !self.delete && report.surplus > 0 && self.error.is_none() {
-            notes.say("nothing was deleted; to do it, run this again with --delete");
+            notes.info("nothing was deleted; to delete, run this again with --delete");
         }
     }
 
-    pub(super) fn verdict(&self) -> Done {
+    pub(super) fn verdict(&self) -> CommandResult {
         match &self.error {
             Some(error) if self.wrong_arguments => Err(WrongArguments(error.clone()).into()),
             Some(error) if !self.is_cut_short => Err(format!(
-                "{} could not be marked for deletion, and stayed: {error}",
+                "{} could not be marked for deletion, and remained: {error}",
                 plural(self.left(), "copy", "copies")
             )
             .into()),
             Some(error) => Err(error.clone().into()),
             None if self.interrupted && self.delete => {
-                Err("interrupted; every event has a copy left; run it again to delete the rest"
+                Err("interrupted; one copy of each event remains; run it again to delete the rest"
                     .into())
             }
             None if self.interrupted => Err("interrupted; nothing was deleted".into()),
@@ -174,9 +174,9 @@ impl Outcome {
             "deleted": report.deleted,
             "differing": report.differing,
             "tooYoung": report.too_young,
-            "gone": report.gone,
+            "missing": report.missing,
             "indistinguishable": report.indistinguishable,
-            "crowded": report.crowded,
+            "tooManyCopies": report.too_many_copies,
             "missingKey": report.missing_key,
             "arrayKey": report.array_key,
             "notObjectId": report.not_object_id,
@@ -186,8 +186,8 @@ impl Outcome {
     }
 }
 
-/// In one line.
-impl fmt::Display for Outcome {
+/// Summary in one line.
+impl fmt::Display for DedupeOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = &self.report;
         write!(
@@ -210,16 +210,16 @@ impl fmt::Display for Outcome {
         }
         if report.too_young > 0 {
             let events = plural(report.too_young, "event is", "events are");
-            write!(f, "; {events} left alone, a copy is too young")?;
+            write!(f, "; {events} skipped, a copy is too young")?;
         }
-        if report.gone > 0 {
-            write!(f, "; {} went meanwhile", copies(report.gone))?;
+        if report.missing > 0 {
+            write!(f, "; {} deleted meanwhile", copies(report.missing))?;
         }
         if self.left() > 0 {
-            write!(f, "; {} could not be", copies(self.left()))?;
+            write!(f, "; {} could not be deleted", copies(self.left()))?;
         }
         if self.is_cut_short || self.interrupted {
-            f.write_str("; then it was cut short")?;
+            f.write_str("; ended early")?;
         }
         Ok(())
     }

@@ -1,26 +1,26 @@
-//! Which of the events meet with which trouble: counted out, and the same for the same seed.
+//! Plan of the demo: the events and their faults, the same for the same seed.
 
 use steadfast_report::random::Rng;
 
-/// What goes wrong between an application and its servers.
+/// Fault between an application and its servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// The server has counted, and the connection breaks before the reply.
+pub(super) enum DemoFault {
+    /// The server counts, and the connection closes before the reply.
     LostReply,
-    /// The connection breaks, and the server never gets the request.
+    /// The connection closes, and the server does not receive the request.
     LostRequest,
-    /// While the request is on its way, its server is no longer primary; another is elected later.
+    /// The primary steps down before it receives the request; another is elected later.
     StepDown,
-    /// The server turns the request away, and the one after it.
+    /// The server rejects the request and the next one.
     Overload,
 }
 
-impl Trouble {
-    /// In the order in which they come.
+impl DemoFault {
+    /// All faults, in the order of the demo.
     pub(super) const ALL: [Self; 4] =
         [Self::LostReply, Self::LostRequest, Self::StepDown, Self::Overload];
 
-    /// Above its column, and the counter that its events are counted by.
+    /// Returns the title of the column, which is also the `_id` of the counter.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::LostReply => "lost reply",
@@ -30,7 +30,7 @@ impl Trouble {
         }
     }
 
-    /// The same in documents for programs.
+    /// Returns the name of the field in JSON.
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::LostReply => "lostReply",
@@ -40,13 +40,15 @@ impl Trouble {
         }
     }
 
-    /// What is being done to the servers.
-    pub(super) fn now(self) -> &'static str {
+    /// Describes the fault, for the progress.
+    pub(super) fn description(self) -> &'static str {
         match self {
-            Self::LostReply => "replies are lost: the server has counted, nobody hears of it",
-            Self::LostRequest => "requests are lost: the server never hears of the event",
-            Self::StepDown => "the primary steps down: no writes until another is elected",
-            Self::Overload => "the servers are overloaded, and turn requests away",
+            Self::LostReply => {
+                "replies are lost: the server counts, and the application gets an error"
+            }
+            Self::LostRequest => "requests are lost: the server does not receive them",
+            Self::StepDown => "the primary steps down: no writes until the next election",
+            Self::Overload => "the servers are overloaded and reject requests",
         }
     }
 
@@ -59,8 +61,8 @@ impl Trouble {
         }
     }
 
-    /// One in so many of its events is hit. (So that what is counted too often, and what is missing, do
-    /// not make up for each other.)
+    /// Number of events per event with a fault. The numbers differ, so that missing counts and counts that are too many
+    /// do not cancel out.
     fn one_in(self) -> u64 {
         match self {
             Self::LostReply | Self::LostRequest => 5,
@@ -70,21 +72,21 @@ impl Trouble {
     }
 }
 
-/// One that is to be counted.
+/// An event to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
-    /// What goes wrong at its time.
-    pub(super) trouble: Trouble,
-    /// Whether it is hit by it.
+    /// Fault of this part of the demo.
+    pub(super) fault: DemoFault,
+    /// `true` if the fault is applied to this event.
     pub(super) is_hit: bool,
-    /// Where an event is counted in two steps: whether it is the second that is hit.
+    /// `true` if the fault is applied to the second step, for a strategy that counts in two steps.
     pub(super) at_second_step: bool,
 }
 
-/// For each trouble: a client needs half a second to trust a server again whose connection broke.
+/// Maximum number of hits for each fault: after a network error, a client waits half a second for the server.
 const MOST_HITS: u64 = 10;
 
-/// All events: a quarter of them for each trouble.
+/// All events, a quarter of them for each fault.
 #[derive(Debug)]
 pub(super) struct Plan {
     events: Vec<Event>,
@@ -93,33 +95,33 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(events: u64, seed: u64) -> Self {
         let mut rng = Rng(seed);
-        let each = |trouble: Trouble| {
-            let index = trouble.index() as u64;
-            quarter(events / 4 + u64::from(index < events % 4), trouble, &mut rng)
+        let each = |fault: DemoFault| {
+            let index = fault.index() as u64;
+            events_of(events / 4 + u64::from(index < events % 4), fault, &mut rng)
         };
-        Self { events: Trouble::ALL.into_iter().flat_map(each).collect() }
+        Self { events: DemoFault::ALL.into_iter().flat_map(each).collect() }
     }
 
     pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
         self.events.iter()
     }
 
-    /// How many events come at the time of a trouble, and how many of these are hit.
-    pub(super) fn of(&self, trouble: Trouble) -> (u64, u64) {
-        let its = || self.events.iter().filter(|event| event.trouble == trouble);
+    /// Returns the number of events of a fault, and the number of those that are hit.
+    pub(super) fn of(&self, fault: DemoFault) -> (u64, u64) {
+        let its = || self.events.iter().filter(|event| event.fault == fault);
         (its().count() as u64, its().filter(|event| event.is_hit).count() as u64)
     }
 }
 
-/// The events of one trouble: in equal parts, one of each part is hit.
-fn quarter(events: u64, trouble: Trouble, rng: &mut Rng) -> Vec<Event> {
-    let hits = (events / trouble.one_in()).clamp(1, MOST_HITS);
+/// Returns the events of one fault. They are divided into equal parts, and one event of each part is hit.
+fn events_of(events: u64, fault: DemoFault, rng: &mut Rng) -> Vec<Event> {
+    let hits = (events / fault.one_in()).clamp(1, MOST_HITS);
     let part = |number: u64| number * events / hits;
     let hit: Vec<u64> = (0..hits)
         .map(|number| part(number) + rng.below((part(number + 1) - part(number)).max(1)))
         .collect();
     let event = |number: u64| Event {
-        trouble,
+        fault,
         is_hit: hit.contains(&number),
         at_second_step: rng.below(2) == 1,
     };
@@ -131,30 +133,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_seed_hits_as_many_events_and_others() {
+    fn seeds_hit_the_same_number_of_different_events() {
         let first = Plan::new(200, 0);
-        assert_eq!(Trouble::ALL.map(|it| first.of(it)), [(50, 10), (50, 10), (50, 2), (50, 5)]);
+        assert_eq!(DemoFault::ALL.map(|it| first.of(it)), [(50, 10), (50, 10), (50, 2), (50, 5)]);
         for seed in 1..100 {
             let plan = Plan::new(200, seed);
-            assert_eq!(Trouble::ALL.map(|it| plan.of(it)), Trouble::ALL.map(|it| first.of(it)));
+            assert_eq!(DemoFault::ALL.map(|it| plan.of(it)), DemoFault::ALL.map(|it| first.of(it)));
             assert_ne!(plan.events, first.events);
             assert_eq!(plan.events, Plan::new(200, seed).events);
         }
     }
 
     #[test]
-    fn many_events_do_not_take_much_longer() {
+    fn number_of_hits_is_limited_with_many_events() {
         let plan = Plan::new(1_000, 0);
-        let most = Trouble::ALL.map(|trouble| plan.of(trouble));
+        let most = DemoFault::ALL.map(|fault| plan.of(fault));
         assert_eq!(most, [(250, 10), (250, 10), (250, 10), (250, 10)]);
     }
 
     #[test]
-    fn few_events_meet_every_trouble_too() {
+    fn every_fault_hits_an_event_of_a_small_plan() {
         for events in 20..100 {
             let plan = Plan::new(events, events);
             assert_eq!(plan.events.len() as u64, events);
-            assert!(Trouble::ALL.into_iter().all(|trouble| plan.of(trouble).1 > 0));
+            assert!(DemoFault::ALL.into_iter().all(|fault| plan.of(fault).1 > 0));
         }
     }
 }

@@ -6,8 +6,8 @@ use steadfast_report::table::Table;
 use crate::paint::Paint;
 
 use super::{
-    plan::{Plan, Trouble},
-    tally::{Tallies, Tally, Verdict},
+    plan::{DemoFault, Plan},
+    tally::{Miscount, Tallies, Tally},
 };
 
 const MEANING: &str = "\
@@ -27,19 +27,19 @@ pub(super) fn text(paint: Paint, plan: &Plan, tallies: &Tallies) -> String {
     format!("{squares}\n{totals}\n{MEANING}")
 }
 
-/// Table of the guide: the result of each strategy with each trouble.
+/// Table of the README: the result of each strategy with each fault.
 fn squares(paint: Paint, plan: &Plan, tallies: &Tallies) -> String {
-    let titles = Trouble::ALL.map(Trouble::title).join("|>");
+    let titles = DemoFault::ALL.map(DemoFault::title).join("|>");
     let mut table = Table::new(&format!("strategy|>{titles}"));
-    let hits = Trouble::ALL.map(|trouble| {
-        let (events, hits) = plan.of(trouble);
+    let hits = DemoFault::ALL.map(|fault| {
+        let (events, hits) = plan.of(fault);
         format!("{hits} of {events}")
     });
     let hits = ["  events hit".to_owned()].into_iter().chain(hits);
     table.row(hits.map(|cell| paint.faint(cell)));
     for tally in tallies.iter() {
-        let verdicts = Trouble::ALL.map(|trouble| judged(paint, tally.of(trouble)));
-        table.row([tally.strategy.to_string()].into_iter().chain(verdicts));
+        let miscounts = DemoFault::ALL.map(|fault| colored_miscount(paint, tally.of(fault)));
+        table.row([tally.strategy.to_string()].into_iter().chain(miscounts));
     }
     lines(paint, &table)
 }
@@ -52,7 +52,7 @@ fn totals(paint: Paint, tallies: &Tallies) -> String {
             tally.strategy.to_string(),
             tally.events().to_string(),
             tally.counted().to_string(),
-            judged(paint, tally.verdict()),
+            colored_miscount(paint, tally.miscount()),
             tally.errors.to_string(),
             tally.in_doubt.to_string(),
             tally.sent.to_string(),
@@ -68,46 +68,47 @@ fn lines(paint: Paint, table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Formats a verdict in its colour.
-pub(super) fn judged(paint: Paint, verdict: Verdict) -> String {
-    in_color(paint, verdict, verdict.to_string())
+/// Formats a miscount in its colour.
+pub(super) fn colored_miscount(paint: Paint, miscount: Miscount) -> String {
+    in_color(paint, miscount, miscount.to_string())
 }
 
-/// Colours text about a verdict.
-pub(super) fn in_color(paint: Paint, verdict: Verdict, text: String) -> String {
-    if verdict.is_exact() { paint.good(text) } else { paint.bad(text) }
+/// Colours text about a miscount.
+pub(super) fn in_color(paint: Paint, miscount: Miscount, text: String) -> String {
+    if miscount.is_exact() { paint.good(text) } else { paint.bad(text) }
 }
 
 /// Returns the JSON document.
-pub(super) fn json(seed: u64, plan: &Plan, tallies: &Tallies, surprises: &[String]) -> Value {
-    let hits = Trouble::ALL.map(|trouble| {
-        let (events, hits) = plan.of(trouble);
-        (trouble.key().to_owned(), json!({ "events": events, "hit": hits }))
+pub(super) fn json(seed: u64, plan: &Plan, tallies: &Tallies, unexpected: &[String]) -> Value {
+    let hits = DemoFault::ALL.map(|fault| {
+        let (events, hits) = plan.of(fault);
+        (fault.key().to_owned(), json!({ "events": events, "hit": hits }))
     });
     let strategies: Vec<Value> = tallies.iter().map(one).collect();
     json!({
         "seed": seed,
-        "troubles": Value::Object(hits.into_iter().collect()),
+        "faults": Value::Object(hits.into_iter().collect()),
         "strategies": strategies,
-        "surprises": surprises,
+        "unexpected": unexpected,
     })
 }
 
 fn one(tally: &Tally) -> Value {
-    let judge = |Verdict { too_many, missing }| json!({ "tooMany": too_many, "missing": missing });
-    let troubles = Trouble::ALL.map(|it| (it.key().to_owned(), judge(tally.of(it))));
-    let verdict = tally.verdict();
+    let to_json =
+        |Miscount { too_many, missing }| json!({ "tooMany": too_many, "missing": missing });
+    let faults = DemoFault::ALL.map(|it| (it.key().to_owned(), to_json(tally.of(it))));
+    let miscount = tally.miscount();
     json!({
         "strategy": tally.strategy.name(),
         "events": tally.events(),
         "counted": tally.counted(),
-        "exact": verdict.is_exact(),
-        "tooMany": verdict.too_many,
-        "missing": verdict.missing,
+        "exact": miscount.is_exact(),
+        "tooMany": miscount.too_many,
+        "missing": miscount.missing,
         "errors": tally.errors,
         "inDoubt": tally.in_doubt,
         "sent": tally.sent,
         "seconds": tally.time.as_secs_f64(),
-        "troubles": Value::Object(troubles.into_iter().collect()),
+        "faults": Value::Object(faults.into_iter().collect()),
     })
 }

@@ -1,22 +1,22 @@
-//! What came of the events: for each application, what it was told and what its counters say.
+//! Results of the events: for each application, its errors and the values of its counters.
 
 use std::{fmt, time::Duration};
 
 use steadfast_chaos::strategy::Strategy;
 
 use super::{
-    plan::{Event, Plan, Trouble},
-    stage::{Counted, Values},
+    deployment::{CounterValues, EventResult},
+    plan::{DemoFault, Event, Plan},
 };
 
-/// How a counter differs from the number of its events.
+/// Difference between a counter and the number of its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Miscount {
     pub(super) too_many: u64,
     pub(super) missing: u64,
 }
 
-impl Verdict {
+impl Miscount {
     fn of(events: u64, counted: u64) -> Self {
         Self { too_many: counted.saturating_sub(events), missing: events.saturating_sub(counted) }
     }
@@ -25,13 +25,13 @@ impl Verdict {
         self == Self::default()
     }
 
-    /// Of both: that one makes up for the other makes neither right.
+    /// Adds two differences. Missing counts and counts that are too many do not cancel out.
     fn and(self, other: Self) -> Self {
         Self { too_many: self.too_many + other.too_many, missing: self.missing + other.missing }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Miscount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { too_many, missing } = self;
         f.pad(&match (too_many, missing) {
@@ -43,21 +43,21 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What came of one application's events.
+/// Results of one application.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
     pub(super) strategy: Strategy,
-    /// How many there were, at the time of each trouble.
-    events: Values,
-    /// What the counters say.
-    counters: Values,
-    /// How many events ended in an error.
+    /// Number of events of each fault.
+    events: CounterValues,
+    /// Values of the counters.
+    counters: CounterValues,
+    /// Number of events with an error.
     pub(super) errors: u64,
-    /// Of how many of these the application cannot know whether they are counted.
+    /// Number of errors that leave open whether the event is counted.
     pub(super) in_doubt: u64,
-    /// How many writes were sent.
+    /// Number of writes sent.
     pub(super) sent: u64,
-    /// How long the application waited for its events to be counted.
+    /// Sum of the latencies of the events.
     pub(super) time: Duration,
 }
 
@@ -70,38 +70,38 @@ impl Tally {
         self.counters.iter().sum()
     }
 
-    /// Of the events at the time of a trouble.
-    pub(super) fn of(&self, trouble: Trouble) -> Verdict {
-        let index = trouble.index();
-        Verdict::of(self.events[index], self.counters[index])
+    /// Returns the difference for the events of a fault.
+    pub(super) fn of(&self, fault: DemoFault) -> Miscount {
+        let index = fault.index();
+        Miscount::of(self.events[index], self.counters[index])
     }
 
-    pub(super) fn verdict(&self) -> Verdict {
-        Trouble::ALL.into_iter().map(|it| self.of(it)).fold(Verdict::default(), Verdict::and)
+    pub(super) fn miscount(&self) -> Miscount {
+        DemoFault::ALL.into_iter().map(|it| self.of(it)).fold(Miscount::default(), Miscount::and)
     }
 
-    fn add(&mut self, event: &Event, counted: Counted) {
-        self.events[event.trouble.index()] += 1;
-        self.sent += counted.sent;
-        self.time += counted.took;
-        if let Some(outcome) = counted.error {
+    fn add(&mut self, event: &Event, result: &EventResult) {
+        self.events[event.fault.index()] += 1;
+        self.sent += result.sent;
+        self.time += result.took;
+        if let Some(outcome) = result.error {
             self.errors += 1;
             self.in_doubt += u64::from(!outcome.is_certainly_not_applied());
         }
     }
 }
 
-/// All applications.
+/// Results of all applications.
 #[derive(Debug)]
 pub(super) struct Tallies(Vec<Tally>);
 
 impl Tallies {
-    /// None has counted yet.
+    /// Returns empty results.
     pub(super) fn new() -> Self {
         let of = |strategy| Tally {
             strategy,
-            events: Values::default(),
-            counters: Values::default(),
+            events: CounterValues::default(),
+            counters: CounterValues::default(),
             errors: 0,
             in_doubt: 0,
             sent: 0,
@@ -114,32 +114,31 @@ impl Tallies {
         self.0.iter()
     }
 
-    /// How many events are over.
+    /// Returns the number of completed events.
     pub(super) fn done(&self) -> u64 {
         self.0.first().map_or(0, Tally::events)
     }
 
-    pub(super) fn add(&mut self, event: &Event, counted: Vec<Counted>) {
-        for (tally, counted) in self.0.iter_mut().zip(counted) {
-            tally.add(event, counted);
+    pub(super) fn add(&mut self, event: &Event, results: &[EventResult]) {
+        for (tally, result) in self.0.iter_mut().zip(results) {
+            tally.add(event, result);
         }
     }
 
-    pub(super) fn set_counters(&mut self, values: Vec<Values>) {
+    pub(super) fn set_counters(&mut self, values: Vec<CounterValues>) {
         for (tally, values) in self.0.iter_mut().zip(values) {
             tally.counters = values;
         }
     }
 
-    /// What should not have come out.
-    pub(super) fn surprises(&self, plan: &Plan) -> Vec<String> {
+    /// Describes each result that differs from the expected one.
+    pub(super) fn unexpected(&self, plan: &Plan) -> Vec<String> {
         let of = |tally: &Tally| {
-            let squares = Trouble::ALL.into_iter().filter_map(|trouble| {
-                let (_, hits) = plan.of(trouble);
-                let (found, expected) =
-                    (tally.of(trouble), expected(tally.strategy, trouble, hits));
+            let squares = DemoFault::ALL.into_iter().filter_map(|fault| {
+                let (_, hits) = plan.of(fault);
+                let (found, expected) = (tally.of(fault), expected(tally.strategy, fault, hits));
                 let what =
-                    format!("{}, {}: {found}, not {expected}", tally.strategy, trouble.title());
+                    format!("{}, {}: {found}, not {expected}", tally.strategy, fault.title());
                 (found != expected).then_some(what)
             });
             let errors = (is_exact(tally.strategy) && tally.errors > 0)
@@ -150,47 +149,47 @@ impl Tallies {
     }
 }
 
-/// Whether it is one that counts each event once.
+/// Returns `true` for a strategy that counts each event once.
 fn is_exact(strategy: Strategy) -> bool {
     matches!(strategy, Strategy::RetryIdempotent | Strategy::RetryableWrites)
 }
 
-/// What must come out if so many events are hit.
-fn expected(strategy: Strategy, trouble: Trouble, hits: u64) -> Verdict {
-    let (too_many, missing) = match (strategy, trouble) {
+/// Returns the expected difference for a number of hits.
+fn expected(strategy: Strategy, fault: DemoFault, hits: u64) -> Miscount {
+    let (too_many, missing) = match (strategy, fault) {
         (
             Strategy::DontRetry,
-            Trouble::LostRequest | Trouble::StepDown | Trouble::Overload,
+            DemoFault::LostRequest | DemoFault::StepDown | DemoFault::Overload,
         )
-        // It knows better than to ask an overloaded server again.
-        | (Strategy::RetryNetworkErrorsOnce, Trouble::Overload) => (0, hits),
+        // It does not retry after a rejected request.
+        | (Strategy::RetryNetworkErrorsOnce, DemoFault::Overload) => (0, hits),
         (
             Strategy::AlwaysRetry { .. } | Strategy::RetryNetworkErrorsOnce,
-            Trouble::LostReply,
+            DemoFault::LostReply,
         ) => (hits, 0),
         (_, _) => (0, 0),
     };
-    Verdict { too_many, missing }
+    Miscount { too_many, missing }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn counted(error: Option<steadfast::error::Outcome>) -> Counted {
-        Counted { error, sent: 1, took: Duration::from_millis(1) }
+    fn counted(error: Option<steadfast::error::Outcome>) -> EventResult {
+        EventResult { error, sent: 1, took: Duration::from_millis(1) }
     }
 
-    /// All events were counted as the strategies must.
+    /// Returns the expected results of a plan.
     fn as_expected(plan: &Plan) -> Tallies {
         let mut tallies = Tallies::new();
         for event in plan.events() {
-            tallies.add(event, vec![counted(None); Strategy::ALL.len()]);
+            tallies.add(event, &vec![counted(None); Strategy::ALL.len()]);
         }
         let values = |strategy| {
-            Trouble::ALL.map(|trouble| {
-                let (events, hits) = plan.of(trouble);
-                let Verdict { too_many, missing } = expected(strategy, trouble, hits);
+            DemoFault::ALL.map(|fault| {
+                let (events, hits) = plan.of(fault);
+                let Miscount { too_many, missing } = expected(strategy, fault, hits);
                 events + too_many - missing
             })
         };
@@ -199,34 +198,34 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_does_not_make_up_for_what_is_too_many() {
+    fn missing_and_surplus_counts_do_not_cancel_out() {
         let plan = Plan::new(20, 0);
         let tallies = as_expected(&plan);
         let retry_once = &tallies.0[2];
         assert_eq!((retry_once.events(), retry_once.counted()), (20, 20));
-        assert_eq!(retry_once.verdict(), Verdict { too_many: 1, missing: 1 });
-        assert_eq!(retry_once.verdict().to_string(), "2 wrong");
+        assert_eq!(retry_once.miscount(), Miscount { too_many: 1, missing: 1 });
+        assert_eq!(retry_once.miscount().to_string(), "2 wrong");
     }
 
     #[test]
-    fn a_miscount_where_none_may_be_is_a_surprise_and_so_is_none_where_one_must_be() {
+    fn unexpected_miscount_and_unexpected_exact_count_are_reported() {
         let plan = Plan::new(20, 0);
         let mut tallies = as_expected(&plan);
-        assert_eq!(tallies.surprises(&plan), Vec::<String>::new());
+        assert_eq!(tallies.unexpected(&plan), Vec::<String>::new());
         tallies.0[4].counters[0] += 1;
         tallies.0[0].counters[1] += 1;
-        let surprises = [
+        let unexpected = [
             "dont-retry, lost request: exact, not 1 missing",
             "retryable-writes, lost reply: 1 too many, not exact",
         ];
-        assert_eq!(tallies.surprises(&plan), surprises);
+        assert_eq!(tallies.unexpected(&plan), unexpected);
     }
 
     #[test]
-    fn an_error_where_steadfast_counts_is_a_surprise() {
+    fn error_of_an_exact_strategy_is_unexpected() {
         let plan = Plan::new(20, 0);
         let mut tallies = as_expected(&plan);
         tallies.0[3].errors += 1;
-        assert_eq!(tallies.surprises(&plan), ["idempotent: 1 errors"]);
+        assert_eq!(tallies.unexpected(&plan), ["idempotent: 1 errors"]);
     }
 }

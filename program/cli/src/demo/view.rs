@@ -1,4 +1,4 @@
-//! Progress of the demo: an animated picture on a terminal, lines elsewhere.
+//! Progress of the demo: bars on a terminal, lines elsewhere.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -8,8 +8,8 @@ use std::{
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{
-    plan::{Event, Plan, Trouble},
-    table::{in_color, judged},
+    plan::{DemoFault, Event, Plan},
+    table::{colored_miscount, in_color},
     tally::{Tallies, Tally},
 };
 use crate::{
@@ -19,77 +19,79 @@ use crate::{
 };
 
 /// Shows the progress on standard error.
-pub(super) struct View {
-    kind: Kind,
-    trouble: Option<Trouble>,
+pub(super) struct DemoProgress {
+    display: DemoDisplay,
+    fault: Option<DemoFault>,
 }
 
-enum Kind {
+enum DemoDisplay {
     Nothing,
-    Lines(Notes, [(u64, u64); Trouble::ALL.len()]),
-    Picture(Box<Picture>),
+    Lines(Notes, [(u64, u64); DemoFault::ALL.len()]),
+    Terminal(Box<DemoTerminal>),
 }
 
-impl View {
+impl DemoProgress {
     pub(super) fn new(notes: Notes, output: Output, plan: &Plan) -> Self {
-        let kind = if output.quiet {
-            Kind::Nothing
+        let display = if output.quiet {
+            DemoDisplay::Nothing
         } else if io::stderr().is_terminal() && is_able() {
-            Kind::Picture(Box::new(Picture::new(output.paint(&io::stderr()), plan)))
+            DemoDisplay::Terminal(Box::new(DemoTerminal::new(output.paint(&io::stderr()), plan)))
         } else {
             let events = plan.events().count();
-            notes.say(format_args!(
+            notes.info(format_args!(
                 "five applications count {events} events each, on three servers"
             ));
-            Kind::Lines(notes, Trouble::ALL.map(|trouble| plan.of(trouble)))
+            DemoDisplay::Lines(notes, DemoFault::ALL.map(|fault| plan.of(fault)))
         };
-        Self { kind, trouble: None }
+        Self { display, fault: None }
     }
 
-    /// Shows the beginning of an event.
-    pub(super) fn begins(&mut self, event: &Event) {
-        if self.trouble == Some(event.trouble) {
+    /// Shows the fault of an event, if it differs from that of the previous one.
+    pub(super) fn show_fault(&mut self, event: &Event) {
+        if self.fault == Some(event.fault) {
             return;
         }
-        self.trouble = Some(event.trouble);
-        let (number, now) = (event.trouble.index() + 1, event.trouble.now());
-        match &self.kind {
-            Kind::Nothing => {}
-            Kind::Lines(notes, plan) => {
-                let (events, hits) = plan[event.trouble.index()];
-                notes.say(format_args!("{number}/4 {now} ({hits} of {events} events)"));
+        self.fault = Some(event.fault);
+        let (number, now) = (event.fault.index() + 1, event.fault.description());
+        match &self.display {
+            DemoDisplay::Nothing => {}
+            DemoDisplay::Lines(notes, plan) => {
+                let (events, hits) = plan[event.fault.index()];
+                notes.info(format_args!("{number}/4 {now} ({hits} of {events} events)"));
             }
-            Kind::Picture(picture) => picture.now.set_message(format!("{number}/4 {now}")),
+            DemoDisplay::Terminal(terminal) => {
+                terminal.now.set_message(format!("{number}/4 {now}"));
+            }
         }
     }
 
     /// Shows the results so far.
-    pub(super) fn follow(&self, tallies: &Tallies) {
-        if let Kind::Picture(picture) = &self.kind {
-            picture.follow(tallies);
+    pub(super) fn update(&self, tallies: &Tallies) {
+        if let DemoDisplay::Terminal(terminal) = &self.display {
+            terminal.update(tallies);
         }
     }
 
-    /// Removes the picture, before anything else is printed.
+    /// Removes the bars before the result is printed.
     pub(super) fn end(self) {
-        if let Kind::Picture(picture) = self.kind {
+        if let DemoDisplay::Terminal(terminal) = self.display {
             // If the terminal is gone, there is nothing to clear.
-            let _ = picture.all.clear();
-            picture.stop();
+            let _ = terminal.all.clear();
+            terminal.stop();
         }
     }
 
-    /// Leaves the picture after an interruption: its position is unknown once the terminal has shown the `^C`.
-    pub(super) fn cut_short(self) {
-        if let Kind::Picture(picture) = self.kind {
-            picture.stop();
+    /// Leaves the bars after an interruption: their position is unknown once the terminal has shown the `^C`.
+    pub(super) fn leave(self) {
+        if let DemoDisplay::Terminal(terminal) = self.display {
+            terminal.stop();
             let _ = writeln!(io::stderr());
         }
     }
 }
 
 /// A line for the current fault, and one for each application.
-struct Picture {
+struct DemoTerminal {
     all: MultiProgress,
     paint: Paint,
     events: u64,
@@ -105,7 +107,7 @@ const CELLS: u64 = 22;
 /// Further cells for events that were counted too often.
 const BEYOND: u64 = 2;
 
-impl Picture {
+impl DemoTerminal {
     fn new(paint: Paint, plan: &Plan) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let events = plan.events().count() as u64;
@@ -117,8 +119,10 @@ impl Picture {
             bar
         };
         let title = line("{wide_msg}", title(paint, 0, events));
-        let now =
-            line("{spinner} {wide_msg}", "three servers start, and a proxy before them".to_owned());
+        let now = line(
+            "{spinner} {wide_msg}",
+            "starting three servers and a proxy in front of them".to_owned(),
+        );
         let wide = usize::try_from(CELLS + BEYOND).unwrap_or_default();
         let columns = format!("{:18}{:wide$}{:>8}{:>6}{:>7}", "", "", "counted", "sent", "errors");
         let heading =
@@ -130,7 +134,7 @@ impl Picture {
         Self { all, paint, events, title, now, _heading: heading, rows }
     }
 
-    fn follow(&self, tallies: &Tallies) {
+    fn update(&self, tallies: &Tallies) {
         self.title.set_message(title(self.paint, tallies.done(), self.events));
         for (line, tally) in self.rows.iter().zip(tallies.iter()) {
             line.set_message(row(self.paint, self.events, tally));
@@ -150,14 +154,14 @@ fn title(paint: Paint, done: u64, events: u64) -> String {
 }
 
 fn row(paint: Paint, events: u64, tally: &Tally) -> String {
-    let verdict = tally.verdict();
+    let miscount = tally.miscount();
     let (full, empty, beyond) = cells(tally.counted(), events);
-    let bar = in_color(paint, verdict, "━".repeat(full));
+    let bar = in_color(paint, miscount, "━".repeat(full));
     let (rest, margin) = (paint.faint("─".repeat(empty)), " ".repeat(beyond));
-    let counted = in_color(paint, verdict, format!("{:>8}", tally.counted()));
-    let verdict = judged(paint, verdict);
+    let counted = in_color(paint, miscount, format!("{:>8}", tally.counted()));
+    let miscount = colored_miscount(paint, miscount);
     let (sent, errors) = (tally.sent, tally.errors);
-    format!("{:<16}  {bar}{rest}{margin}{counted}{sent:>6}{errors:>7}  {verdict}", tally.strategy)
+    format!("{:<16}  {bar}{rest}{margin}{counted}{sent:>6}{errors:>7}  {miscount}", tally.strategy)
 }
 
 /// Returns the number of full cells, of empty ones, and of free ones beyond a full bar.

@@ -20,15 +20,15 @@ pub(super) struct Facts {
     /// Hosts of the connection string, or of its DNS records.
     pub(super) seeds: Vec<ServerAddress>,
     /// Kind of the deployment.
-    pub(super) kind: Kind,
+    pub(super) kind: DeploymentKind,
     /// Servers of the deployment, in order of address.
     pub(super) servers: Vec<Server>,
     /// Seeds that replied but are not in use: the deployment has no member of that name.
     pub(super) left_out: Vec<Server>,
     /// Reason why the deployment cannot be used.
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<DeploymentFailure>,
     /// Authentication of the client.
-    pub(super) login: Login,
+    pub(super) login: AuthInfo,
     /// Members in the configuration of the replica set. `None` if it could not be read.
     pub(super) members: Option<Vec<Member>>,
     /// Shards of a cluster. `None` if they could not be read.
@@ -45,7 +45,7 @@ pub(super) struct Facts {
 
 /// Kind of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DeploymentKind {
     Standalone,
     ReplicaSet,
     Sharded,
@@ -54,7 +54,7 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl DeploymentKind {
     /// Returns the name in JSON.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -148,11 +148,11 @@ pub(super) struct Clock {
 
 impl Clock {
     /// Calculates the difference from the time of a request, its round trip, and the reply.
-    pub(super) fn read(asked: SystemTime, took: Duration, answer: DateTime) -> Self {
-        let middle = asked + took / 2;
+    pub(super) fn read(sent: SystemTime, took: Duration, reply: DateTime) -> Self {
+        let middle = sent + took / 2;
         let ours = middle.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let ours = i64::try_from(ours).unwrap_or(i64::MAX);
-        Self { ahead_ms: answer.timestamp_millis().saturating_sub(ours), uncertainty: took / 2 }
+        Self { ahead_ms: reply.timestamp_millis().saturating_sub(ours), uncertainty: took / 2 }
     }
 
     /// Returns the difference that is certain.
@@ -167,19 +167,19 @@ pub(super) enum RecordLifetime {
     Known(Duration),
     /// The user may not run `getParameter`.
     Denied,
-    /// The server could not be asked, or does not have the parameter.
+    /// The server was not reached, or does not have the parameter.
     NotRead(String),
 }
 
 /// Reason why a deployment cannot be used.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Failure {
+pub(super) enum DeploymentFailure {
     /// The name of a `mongodb+srv` connection string was not resolved.
     Dns(String),
     /// TLS could not be configured.
     Tls(String),
     /// Authentication failed.
-    Login(String),
+    Authentication(String),
     /// No server that accepts writes was selected.
     NoServer(String),
     /// The wire versions of a server and the driver do not overlap.
@@ -189,7 +189,7 @@ pub(super) enum Failure {
 
 /// Authentication of the client.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Login {
+pub(super) struct AuthInfo {
     /// Authenticated users, as `user@database`.
     pub(super) users: Vec<String>,
     /// Roles of the users, as `role@database`.
@@ -273,11 +273,11 @@ impl Facts {
         Self {
             uri,
             seeds: Vec::new(),
-            kind: Kind::Unknown,
+            kind: DeploymentKind::Unknown,
             servers: Vec::new(),
             left_out: Vec::new(),
             failure: None,
-            login: Login::default(),
+            login: AuthInfo::default(),
             members: None,
             shards: None,
             cluster_error: None,

@@ -1,28 +1,28 @@
-//! What follows from the facts: a list of findings, each with what it is, why it matters and what to do.
+//! Findings about the facts of a deployment: what was found, why it matters, and what to do.
 //!
-//! No I/O here: the same facts give the same findings.
+//! This module has no I/O: the same facts give the same findings.
 
-mod abilities;
 mod cluster;
-mod reach;
-mod safety;
-mod set;
+mod connection;
+mod features;
+mod replica_set;
+mod security;
 #[cfg(test)]
 mod tests;
 mod uri;
 
 use super::facts::Facts;
 
-/// How much a finding matters.
+/// Level of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// As it should be.
+    /// No action is needed.
     Ok,
-    /// Good to know.
+    /// Information.
     Note,
-    /// It works, and will hurt some day.
+    /// It works, with a risk.
     Warning,
-    /// It does not work, or less than it should.
+    /// It does not work, or only in part.
     Problem,
 }
 
@@ -39,20 +39,20 @@ impl Level {
     }
 }
 
-/// Something that was found.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Finding {
     pub(super) level: Level,
-    /// What programs know it by; it stays the same from version to version.
+    /// Identifier for programs, which is stable across versions.
     pub(super) code: &'static str,
     pub(super) what: String,
-    /// Why it matters; empty if it is as it should be.
+    /// Reason why it matters. Empty for [`Level::Ok`].
     pub(super) why: String,
-    /// What to do; empty if nothing needs to be done.
+    /// Advice. Empty if no action is needed.
     pub(super) next: String,
 }
 
-/// The findings of one diagnosis, as they are made.
+/// Collects findings.
 #[derive(Debug, Default)]
 struct Findings(Vec<Finding>);
 
@@ -86,24 +86,24 @@ impl Findings {
     }
 }
 
-/// The diagnosis: what weighs most comes first.
+/// Returns all findings, problems first.
 pub(super) fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut findings = Findings::default();
-    reach::examine(facts, &mut findings);
+    connection::examine(facts, &mut findings);
     if facts.reached().next().is_some() {
-        set::examine(facts, &mut findings);
+        replica_set::examine(facts, &mut findings);
         cluster::examine(facts, &mut findings);
-        abilities::examine(facts, &mut findings);
-        safety::login(facts, &mut findings);
+        features::examine(facts, &mut findings);
+        security::login(facts, &mut findings);
     }
-    safety::encryption(facts, &mut findings);
+    security::encryption(facts, &mut findings);
     uri::examine(facts, &mut findings);
     let mut findings = findings.0;
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
     findings
 }
 
-/// Names with commas between them.
+/// Joins names with commas.
 fn list<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| name.to_string()).collect();
     names.join(", ")

@@ -1,4 +1,4 @@
-//! A diagnosis as programs read it. Keys stay; more may come.
+//! Result of `doctor` as JSON. Fields may be added, but are not removed.
 
 use std::time::Duration;
 
@@ -101,13 +101,13 @@ fn login(facts: &Facts) -> Value {
 }
 
 fn finding(finding: &Finding) -> Value {
-    let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     json!({
         "level": finding.level.name(),
         "code": finding.code,
         "what": finding.what,
-        "why": said(&finding.why),
-        "next": said(&finding.next),
+        "why": optional(&finding.why),
+        "next": optional(&finding.next),
     })
 }
 

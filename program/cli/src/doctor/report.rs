@@ -1,4 +1,4 @@
-//! The diagnosis as text, on eighty columns.
+//! Result of `doctor` as text, in 80 columns.
 
 use std::{fmt::Write, time::Duration};
 
@@ -9,7 +9,7 @@ use steadfast_report::{
 };
 
 use super::{
-    facts::{Facts, Kind, Server, Shard},
+    facts::{DeploymentKind, Facts, Server, Shard},
     findings::{Finding, Level},
 };
 use crate::{duration, paint::Paint};
@@ -21,7 +21,7 @@ const MARGIN: usize = 9;
 /// Returns the whole report.
 pub(super) fn text(facts: &Facts, findings: &[Finding], paint: Paint) -> String {
     let mut text = String::new();
-    // To a string, writing does not fail.
+    // Writing to a string does not fail.
     let _ = writeln!(text, "{}", paint.strong(headline(facts)));
     servers(facts, &mut text);
     shards(facts, &mut text);
@@ -42,15 +42,15 @@ fn headline(facts: &Facts) -> String {
         false => seeds.join(", "),
     };
     match facts.kind {
-        Kind::Standalone => format!("{seeds}: a standalone server"),
-        Kind::ReplicaSet if facts.is_direct() => {
+        DeploymentKind::Standalone => format!("{seeds}: a standalone server"),
+        DeploymentKind::ReplicaSet if facts.is_direct() => {
             format!("{seeds}: a member of the replica set {}", facts.set_name().unwrap_or("?"))
         }
-        Kind::ReplicaSet => {
+        DeploymentKind::ReplicaSet => {
             let name = facts.set_name().unwrap_or("?");
             format!("the replica set {name}, {}", counted(facts.servers.len(), "member"))
         }
-        Kind::Sharded => {
+        DeploymentKind::Sharded => {
             let mongos = facts.servers.len();
             match &facts.shards {
                 Some(shards) => {
@@ -62,9 +62,9 @@ fn headline(facts: &Facts) -> String {
                 None => format!("a sharded cluster, {mongos} mongos"),
             }
         }
-        Kind::LoadBalanced => format!("{seeds}: a load balancer"),
-        Kind::Unknown if facts.left_out.is_empty() => format!("{seeds}: not reached"),
-        Kind::Unknown => format!("{seeds}: not what was asked for"),
+        DeploymentKind::LoadBalanced => format!("{seeds}: a load balancer"),
+        DeploymentKind::Unknown if facts.left_out.is_empty() => format!("{seeds}: not reached"),
+        DeploymentKind::Unknown => format!("{seeds}: not the requested deployment"),
     }
 }
 
@@ -72,12 +72,12 @@ fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// The table of the servers.
+/// Adds the table of servers.
 fn servers(facts: &Facts, text: &mut String) {
     if facts.servers.is_empty() {
         return;
     }
-    let mut table = Table::new("server|is|version|ping|worst|lag|clock|tags");
+    let mut table = Table::new("server|role|version|ping|worst|lag|clock|tags");
     facts.servers.iter().for_each(|server| table.row(row(facts, server)));
     text.push('\n');
     for line in table.lines() {
@@ -148,8 +148,8 @@ fn login(facts: &Facts) -> String {
     let mechanism = credential.mechanism.map_or("SCRAM (negotiated)", |it| it.as_str());
     match (facts.login.users.first(), &credential.username) {
         (Some(user), _) => format!("{user}, by {mechanism}"),
-        (None, Some(user)) => format!("as {user}, by {mechanism}: not done"),
-        (None, None) => format!("by {mechanism}: not done"),
+        (None, Some(user)) => format!("as {user}, by {mechanism}: not authenticated"),
+        (None, None) => format!("by {mechanism}: not authenticated"),
     }
 }
 

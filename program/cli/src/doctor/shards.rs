@@ -1,4 +1,4 @@
-//! Asking the members of a cluster's shards, which are reached past its mongos.
+//! Commands sent directly to the members of shards, without a mongos.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use steadfast::{
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    ask::Line,
-    facts::{Facts, Kind, MemberState, RecordLifetime, Shard, ShardMember},
+    facts::{DeploymentKind, Facts, MemberState, RecordLifetime, Shard, ShardMember},
+    queries::ServerAdmin,
 };
 
-/// Shards are often out of an application's reach: they are not waited for longer.
-const REACHED_WITHIN: Duration = Duration::from_secs(2);
+/// Time-out for all members. Applications often cannot connect to shards directly.
+const MEMBER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The options of a client of a shard: who the client is, and how connections are encrypted.
+/// Returns the options of a client of a shard, with the credential and TLS options of the cluster.
 pub(super) fn options(cluster: &ClientOptions) -> ClientOptions {
     ClientOptions::builder()
         .credential(cluster.credential.clone())
         .tls(cluster.tls.clone())
         .app_name(cluster.app_name.clone().or_else(|| Some("steadfast doctor".to_owned())))
-        .server_selection_timeout(REACHED_WITHIN)
-        .connect_timeout(REACHED_WITHIN)
+        .server_selection_timeout(MEMBER_TIMEOUT)
+        .connect_timeout(MEMBER_TIMEOUT)
         .build()
 }
 
-/// Asks each member of each shard for its state and for the minimum lifetime of its records.
-pub(super) async fn ask(options: &ClientOptions, facts: &mut Facts, until: Instant) {
+/// Reads the state and the minimum record lifetime of each member of each shard.
+pub(super) async fn examine(options: &ClientOptions, facts: &mut Facts, until: Instant) {
     let shards = match (facts.kind, &mut facts.shards) {
-        (Kind::Sharded | Kind::LoadBalanced, Some(shards)) => shards,
+        (DeploymentKind::Sharded | DeploymentKind::LoadBalanced, Some(shards)) => shards,
         _ => return,
     };
-    let until = until.min(Instant::now() + REACHED_WITHIN);
-    let mut asked = JoinSet::new();
-    for (place, shard) in shards.iter().enumerate() {
+    let until = until.min(Instant::now() + MEMBER_TIMEOUT);
+    let mut tasks = JoinSet::new();
+    for (index, shard) in shards.iter().enumerate() {
         let members = members(shard);
         let mut options = options.clone();
         options.hosts = members.iter().map(|(_, address)| address.clone()).collect();
@@ -43,18 +43,18 @@ pub(super) async fn ask(options: &ClientOptions, facts: &mut Facts, until: Insta
         let client = Client::with_options(options);
         for (name, address) in members {
             let client = client.clone();
-            asked.spawn(async move {
+            tasks.spawn(async move {
                 let (state, lifetime) = match client {
-                    Ok(client) => member(&Line::to(&client, &address, until)).await,
+                    Ok(client) => member(&ServerAdmin::new(&client, &address, until)).await,
                     Err(error) => unreached(error.to_string()),
                 };
-                (place, ShardMember { host: name, state }, lifetime)
+                (index, ShardMember { host: name, state }, lifetime)
             });
         }
     }
-    while let Some(Ok((place, member, lifetime))) = asked.join_next().await {
+    while let Some(Ok((index, member, lifetime))) = tasks.join_next().await {
         facts.record_lifetimes.push((member.host.clone(), lifetime));
-        shards[place].members.push(member);
+        shards[index].members.push(member);
     }
     for shard in shards {
         shard.members.sort_by(|one, other| one.host.cmp(&other.host));
@@ -62,21 +62,22 @@ pub(super) async fn ask(options: &ClientOptions, facts: &mut Facts, until: Insta
     facts.record_lifetimes.sort_by(|(one, _), (other, _)| one.cmp(other));
 }
 
-async fn member(line: &Line) -> (MemberState, RecordLifetime) {
-    match line.member_state().await {
+async fn member(admin: &ServerAdmin) -> (MemberState, RecordLifetime) {
+    match admin.member_state().await {
         MemberState::Unreached(why) => unreached(why),
         state => {
-            let silent = || RecordLifetime::NotRead("it was not reached in time".to_owned());
-            (state, line.record_lifetime().await.unwrap_or_else(silent))
+            let not_read =
+                || RecordLifetime::NotRead("the server was not reached in time".to_owned());
+            (state, admin.record_lifetime().await.unwrap_or_else(not_read))
         }
     }
 }
 
 fn unreached(why: String) -> (MemberState, RecordLifetime) {
-    (MemberState::Unreached(why), RecordLifetime::NotRead("it was not reached".to_owned()))
+    (MemberState::Unreached(why), RecordLifetime::NotRead("the server was not reached".to_owned()))
 }
 
-/// The members that `config.shards` lists, as `shard/host:port,host:port`.
+/// Returns the members of a shard, which `config.shards` lists as `shard/host:port,host:port`.
 fn members(shard: &Shard) -> Vec<(String, ServerAddress)> {
     let hosts = shard.host.split_once('/').map_or(shard.host.as_str(), |(_, hosts)| hosts);
     let named = |host: &str| Some((host.to_owned(), ServerAddress::parse(host).ok()?));

@@ -14,7 +14,7 @@ use super::{
     record::{Origin, Shape, without_mark},
     rejects::Reject,
     source::{Format, Source},
-    split::{LONGEST, Place, Splitter},
+    split::{LONGEST, Position, Splitter},
 };
 
 /// A batch is full with so many bytes, however few its records are.
@@ -30,17 +30,17 @@ pub(super) struct Batch {
     /// The names of the fields, of CSV.
     pub(super) header: Arc<[String]>,
     pub(super) text: Vec<u8>,
-    pub(super) records: Vec<Slice>,
+    pub(super) records: Vec<RecordSlice>,
     /// After the last of them.
-    pub(super) end: Place,
+    pub(super) end: Position,
     /// How many bytes of the source these are.
     pub(super) bytes: u64,
 }
 
 /// A record of a batch.
 #[derive(Debug)]
-pub(super) struct Slice {
-    pub(super) at: Place,
+pub(super) struct RecordSlice {
+    pub(super) at: Position,
     pub(super) range: Range<usize>,
     pub(super) is_too_long: bool,
     pub(super) is_ended: bool,
@@ -48,10 +48,10 @@ pub(super) struct Slice {
 
 /// A batch as documents.
 #[derive(Debug)]
-pub(super) struct Understood {
+pub(super) struct ParsedBatch {
     pub(super) batch: Batch,
     /// After the last of them that need not be read again.
-    pub(super) end: Place,
+    pub(super) end: Position,
     pub(super) documents: Vec<RawDocumentBuf>,
     /// Which record each of them is.
     pub(super) of: Vec<usize>,
@@ -59,7 +59,7 @@ pub(super) struct Understood {
 }
 
 impl Batch {
-    fn understood(self, source: &Source, shape: &Shape) -> Understood {
+    fn parse(self, source: &Source, shape: &Shape) -> ParsedBatch {
         let (mut documents, mut of, mut rejects) = (Vec::new(), Vec::new(), Vec::new());
         let mut end = self.end;
         for (index, record) in self.records.iter().enumerate() {
@@ -89,7 +89,7 @@ impl Batch {
                 }
             }
         }
-        Understood { batch: self, end, documents, of, rejects }
+        ParsedBatch { batch: self, end, documents, of, rejects }
     }
 
     pub(super) fn reject(&self, index: usize, reason: String) -> Reject {
@@ -99,18 +99,18 @@ impl Batch {
     }
 }
 
-/// Reads sources from these places on, and sends what they have in batches, until it is stopped. It waits
+/// Reads sources from these positions on, and sends what they have in batches, until it is stopped. It waits
 /// while nobody takes them.
-pub(super) struct Reading {
+pub(super) struct BatchReader {
     pub(super) sources: Arc<Vec<Source>>,
-    pub(super) from: Vec<Place>,
+    pub(super) from: Vec<Position>,
     pub(super) shape: Shape,
     pub(super) batch: usize,
     pub(super) stop: watch::Receiver<bool>,
-    pub(super) send: mpsc::Sender<Result<Understood, String>>,
+    pub(super) send: mpsc::Sender<Result<ParsedBatch, String>>,
 }
 
-impl Reading {
+impl BatchReader {
     pub(super) fn run(self) {
         let mut sequence = 0;
         for (index, source) in self.sources.iter().enumerate() {
@@ -131,7 +131,7 @@ impl Reading {
         let from = self.from[index];
         let (mut records, header) = begin(source, from)?;
         let header: Arc<[String]> = header.into();
-        let mut start = records.place().offset;
+        let mut start = records.position().offset;
         let mut is_over = false;
         while !is_over {
             let (mut text, mut slices) = (Vec::new(), Vec::new());
@@ -141,7 +141,7 @@ impl Reading {
                     is_over = true;
                     break;
                 };
-                slices.push(Slice {
+                slices.push(RecordSlice {
                     at: piece.at,
                     range: begin..begin + piece.length,
                     is_too_long: piece.is_too_long,
@@ -158,7 +158,7 @@ impl Reading {
             if slices.is_empty() {
                 continue;
             }
-            let end = records.place();
+            let end = records.position();
             let (header, bytes) = (Arc::clone(&header), end.offset - start);
             start = end.offset;
             let batch = Batch {
@@ -171,7 +171,7 @@ impl Reading {
                 bytes,
             };
             *sequence += 1;
-            let batch = batch.understood(source, &self.shape);
+            let batch = batch.parse(source, &self.shape);
             if *self.stop.borrow() || self.send.blocking_send(Ok(batch)).is_err() {
                 return Ok(false);
             }
@@ -180,29 +180,29 @@ impl Reading {
     }
 }
 
-type Records = Splitter<Input>;
+type Records = Splitter<RecordInput>;
 
-/// Records from a place on, and the names of the fields.
-fn begin(source: &Source, from: Place) -> io::Result<(Records, Vec<String>)> {
-    let at = |place| -> io::Result<Records> {
-        Ok(Splitter::new(Input::new(source.reader(place)?), source.format, place))
+/// Records from a position on, and the names of the fields.
+fn begin(source: &Source, from: Position) -> io::Result<(Records, Vec<String>)> {
+    let at = |position| -> io::Result<Records> {
+        Ok(Splitter::new(RecordInput::new(source.reader(position)?), source.format, position))
     };
-    let mut records = at(Place::default())?;
+    let mut records = at(Position::default())?;
     let mut text = Vec::new();
     let mut header = Vec::new();
     if source.format == Format::Csv && records.next(&mut text)?.is_some() {
         header = named(&text).map_err(io::Error::other)?;
     }
-    if from.offset <= records.place().offset {
+    if from.offset <= records.position().offset {
         return Ok((records, header));
     }
     if source.is_file() {
         return Ok((at(from)?, header));
     }
-    while records.place().offset < from.offset {
+    while records.position().offset < from.offset {
         text.clear();
         if records.next(&mut text)?.is_none() {
-            let ends = records.place().offset;
+            let ends = records.position().offset;
             return Err(io::Error::other(format!(
                 "it ends after {ends} bytes, and by the checkpoint {} were ingested: it is another, or \
                  not complete",
@@ -219,13 +219,13 @@ fn named(record: &[u8]) -> Result<Vec<String>, String> {
 }
 
 /// What is read, and whether the next read asks the system for more.
-struct Input {
+struct RecordInput {
     input: Box<dyn BufRead + Send>,
     /// What was seen and not yet taken.
     ahead: usize,
 }
 
-impl Input {
+impl RecordInput {
     fn new(input: Box<dyn BufRead + Send>) -> Self {
         Self { input, ahead: 0 }
     }
@@ -235,7 +235,7 @@ impl Input {
     }
 }
 
-impl io::Read for Input {
+impl io::Read for RecordInput {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.fill_buf()?.read(into)?;
         self.consume(count);
@@ -243,7 +243,7 @@ impl io::Read for Input {
     }
 }
 
-impl BufRead for Input {
+impl BufRead for RecordInput {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let bytes = self.input.fill_buf()?;
         self.ahead = bytes.len();

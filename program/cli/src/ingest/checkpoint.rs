@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     source::{Format, Source},
-    split::Place,
+    split::Position,
 };
 use crate::{notes::WrongArguments, save};
 
@@ -36,7 +36,7 @@ struct Content {
     sources: Vec<Entry>,
 }
 
-/// Position in a source.
+/// CsvState in a source.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     source: String,
@@ -91,18 +91,18 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Returns the place where a source continues: its beginning without an entry.
+    /// Returns the position where a source continues: its beginning without an entry.
     ///
     /// # Errors
-    /// If the source has changed before that place.
-    pub(super) fn place(&self, source: &Source) -> Result<Place, WrongArguments> {
+    /// If the source has changed before that position.
+    pub(super) fn position(&self, source: &Source) -> Result<Position, WrongArguments> {
         let entries = &self.content.sources;
         let by_name = entries.iter().find(|it| it.source == source.name);
         let by_path =
             || entries.iter().find(|it| it.path.is_some() && it.path == source.real_path());
-        let Some(entry) = by_name.or_else(by_path) else { return Ok(Place::default()) };
+        let Some(entry) = by_name.or_else(by_path) else { return Ok(Position::default()) };
         match self.change(entry, source) {
-            None => Ok(Place { offset: entry.offset, lines: entry.lines }),
+            None => Ok(Position { offset: entry.offset, lines: entry.lines }),
             Some(change) => Err(WrongArguments(format!(
                 "{}: {change}. By the checkpoint {}, the first {} bytes of it are ingested. If it is \
                  another file, give it another checkpoint, or another name with --source; if it was \
@@ -144,14 +144,14 @@ impl Checkpoint {
     }
 
     /// Stores the position in a source.
-    pub(super) fn put(&mut self, source: &Source, place: Place) -> io::Result<()> {
+    pub(super) fn put(&mut self, source: &Source, position: Position) -> io::Result<()> {
         let entry = Entry {
             source: source.name.clone(),
             path: source.real_path(),
-            offset: place.offset,
-            lines: place.lines,
+            offset: position.offset,
+            lines: position.lines,
             head: source.head.clone(),
-            tail: source.tail(place.offset)?,
+            tail: source.tail(position.offset)?,
         };
         match self.content.sources.iter_mut().find(|it| it.source == entry.source) {
             Some(old) => *old = entry,

@@ -2,10 +2,10 @@
 
 use steadfast::bson::{Bson, Document};
 
-/// Position within a record, after a byte. Quotes are those of RFC 4180; within an unquoted field, a quote is an
+/// CsvState within a record, after a byte. Quotes are those of RFC 4180; within an unquoted field, a quote is an
 /// ordinary character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Position {
+pub(super) enum CsvState {
     FieldStart,
     Unquoted,
     Quoted,
@@ -13,7 +13,7 @@ pub(super) enum Position {
     Quote,
 }
 
-impl Position {
+impl CsvState {
     /// Returns the position after another byte.
     pub(super) fn after(self, byte: u8) -> Self {
         match (self, byte) {
@@ -29,7 +29,7 @@ impl Position {
 /// Returns the fields of a record.
 pub(super) fn fields(record: &str) -> Result<Vec<String>, String> {
     let (mut fields, mut field) = (Vec::new(), Vec::new());
-    let mut position = Position::FieldStart;
+    let mut position = CsvState::FieldStart;
     let text = |bytes: &mut Vec<u8>| {
         String::from_utf8(std::mem::take(bytes)).expect("text is cut at ASCII characters")
     };
@@ -37,16 +37,16 @@ pub(super) fn fields(record: &str) -> Result<Vec<String>, String> {
         let before = position;
         position = before.after(byte);
         match (before, position) {
-            (_, Position::FieldStart) => fields.push(text(&mut field)),
-            (Position::FieldStart, Position::Quoted) | (Position::Quoted, Position::Quote) => {}
-            (Position::Quote, Position::Unquoted) => {
+            (_, CsvState::FieldStart) => fields.push(text(&mut field)),
+            (CsvState::FieldStart, CsvState::Quoted) | (CsvState::Quoted, CsvState::Quote) => {}
+            (CsvState::Quote, CsvState::Unquoted) => {
                 let number = fields.len() + 1;
                 return Err(format!("field {number} continues after its closing quote"));
             }
             _ => field.push(byte),
         }
     }
-    if position == Position::Quoted {
+    if position == CsvState::Quoted {
         return Err("a quote is opened and never closed".to_owned());
     }
     fields.push(text(&mut field));

@@ -6,7 +6,7 @@ use steadfast::{Namespace, bson::RawDocumentBuf};
 use steadfast_patterns::local_writes::LocalWriter;
 
 use crate::{
-    database::{PerhapsWhere, Where},
+    database::{OptionalUriArg, UriArg},
     notes::{Notes, WrongArguments},
 };
 
@@ -70,7 +70,7 @@ impl Datacenters {
     /// deployment of its own; but what is wrong with a connection string is.
     pub(super) async fn connect(
         &self,
-        on: &PerhapsWhere,
+        on: &OptionalUriArg,
         collection: &Namespace,
         notes: &Notes,
     ) -> Result<LocalWriter, Box<dyn Error>> {
@@ -78,8 +78,8 @@ impl Datacenters {
         let mut builder = LocalWriter::builder();
         // What the environment has is for commands that need it.
         let on = match self {
-            Self::OfCluster(_) => on.given(),
-            Self::Apart(_) => on.typed(),
+            Self::OfCluster(_) => on.to_uri_arg(),
+            Self::Apart(_) => on.as_typed(),
         };
         match (self, on) {
             (Self::OfCluster(names), Some(on)) => {
@@ -99,14 +99,14 @@ impl Datacenters {
                 )
                 .into());
             }
-            (Self::Apart(places), None) => {
+            (Self::Apart(positions), None) => {
                 let mut failed = 0;
-                for (name, address) in places {
-                    let on = Where::at(&address.0)?;
+                for (name, address) in positions {
+                    let on = UriArg::new(&address.0)?;
                     let client = match on.connect(notes).await {
                         Ok(client) => client,
                         Err(error) if error.is::<WrongArguments>() => return Err(error),
-                        Err(error) if failed + 1 == places.len() => return Err(error),
+                        Err(error) if failed + 1 == positions.len() => return Err(error),
                         Err(error) => {
                             failed += 1;
                             notes.warn(format_args!("datacenter {name}: {error}"));
@@ -132,10 +132,10 @@ mod tests {
             Datacenters::OfCluster(names.iter().map(|name| (*name).to_owned()).collect())
         };
         assert_eq!(parse("alfa,bravo"), Ok(names(&["alfa", "bravo"])));
-        let apart = |places: &[(&str, &str)]| {
+        let apart = |positions: &[(&str, &str)]| {
             let address = |uri: &str| Address(uri.to_owned());
-            let places = places.iter().map(|(name, uri)| ((*name).to_owned(), address(uri)));
-            Datacenters::Apart(places.collect())
+            let positions = positions.iter().map(|(name, uri)| ((*name).to_owned(), address(uri)));
+            Datacenters::Apart(positions.collect())
         };
         assert_eq!(
             parse("alfa=mongodb://a1,a2/?replicaSet=alfa,bravo=mongodb://b"),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_connection_string_is_not_shown() {
-        let places = parse("alfa=mongodb://root:secret@a").unwrap();
-        assert!(!format!("{places:?}").contains("secret"));
+        let positions = parse("alfa=mongodb://root:secret@a").unwrap();
+        assert!(!format!("{positions:?}").contains("secret"));
     }
 }

@@ -13,9 +13,9 @@ use steadfast::bson::{Bson, RawBson, RawDocumentBuf, cstr, spec::ElementType};
 
 /// The document that a text is.
 pub(super) fn document(text: &str) -> Result<RawDocumentBuf, String> {
-    let mut bytes = Writer { out: Vec::with_capacity(text.len() + 64), names: Vec::new() };
+    let mut bytes = BsonWriter { out: Vec::with_capacity(text.len() + 64), names: Vec::new() };
     let mut parser = serde_json::Deserializer::from_str(text);
-    let kind = Value(&mut bytes).deserialize(&mut parser).map_err(|error| not_json(&error))?;
+    let kind = ValueSeed(&mut bytes).deserialize(&mut parser).map_err(|error| not_json(&error))?;
     parser.end().map_err(|error| not_json(&error))?;
     match kind {
         ElementType::EmbeddedDocument => {
@@ -39,13 +39,13 @@ fn not_json(error: &serde_json::Error) -> String {
 }
 
 /// What was written.
-struct Writer {
+struct BsonWriter {
     out: Vec<u8>,
     /// Where the names of fields are, of all documents that are open.
     names: Vec<Range<usize>>,
 }
 
-impl Writer {
+impl BsonWriter {
     /// Gives where the length belongs.
     fn open(&mut self) -> usize {
         let start = self.out.len();
@@ -96,9 +96,9 @@ impl Writer {
 }
 
 /// Writes a value, and gives its type, which comes before it.
-struct Value<'a>(&'a mut Writer);
+struct ValueSeed<'a>(&'a mut BsonWriter);
 
-impl<'de> DeserializeSeed<'de> for Value<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = ElementType;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<ElementType, D::Error> {
@@ -106,7 +106,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Value<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = ElementType;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for Value<'_> {
             self.0.out.push(0);
             self.0.out.extend(index.to_string().as_bytes());
             self.0.out.push(0);
-            match values.next_element_seed(Value(self.0))? {
+            match values.next_element_seed(ValueSeed(self.0))? {
                 Some(kind) => self.0.out[at] = kind as u8,
                 None => {
                     self.0.out.truncate(at);
@@ -177,7 +177,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         loop {
             let at = self.0.out.len();
             self.0.out.push(0);
-            if fields.next_key_seed(Name(self.0))?.is_none() {
+            if fields.next_key_seed(NameSeed(self.0))?.is_none() {
                 self.0.out.truncate(at);
                 break;
             }
@@ -185,12 +185,12 @@ impl<'de> Visitor<'de> for Value<'_> {
             if self.0.names.len() == first && self.0.out[name.start] == b'$' {
                 let name = String::from_utf8_lossy(&self.0.out[name]).into_owned();
                 self.0.out.truncate(start);
-                let fields = Again { name: Some(name), fields };
+                let fields = WithFirstName { name: Some(name), fields };
                 let value = Bson::deserialize(MapAccessDeserializer::new(fields))?;
                 return self.0.value(value).map_err(A::Error::custom);
             }
             self.0.names.push(name);
-            let kind = fields.next_value_seed(Value(self.0))?;
+            let kind = fields.next_value_seed(ValueSeed(self.0))?;
             self.0.out[at] = kind as u8;
         }
         if let Some(name) = self.0.twice(first) {
@@ -203,9 +203,9 @@ impl<'de> Visitor<'de> for Value<'_> {
 }
 
 /// Writes the name of a field.
-struct Name<'a>(&'a mut Writer);
+struct NameSeed<'a>(&'a mut BsonWriter);
 
-impl<'de> DeserializeSeed<'de> for Name<'_> {
+impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -213,7 +213,7 @@ impl<'de> DeserializeSeed<'de> for Name<'_> {
     }
 }
 
-impl Visitor<'_> for Name<'_> {
+impl Visitor<'_> for NameSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -231,12 +231,12 @@ impl Visitor<'_> for Name<'_> {
 }
 
 /// Fields, of which the first name was read already.
-struct Again<A> {
+struct WithFirstName<A> {
     name: Option<String>,
     fields: A,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Again<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithFirstName<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(

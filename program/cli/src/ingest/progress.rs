@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount, ProgressBar, ProgressStyle};
 
-use super::report::Outcome;
+use super::report::IngestOutcome;
 use crate::{duration, notes::Notes, paint::Paint};
 
 /// Where there is no terminal, a line is said so often.
@@ -58,24 +58,24 @@ impl Progress {
     }
 
     /// Shows it anew.
-    pub(super) fn show(&mut self, outcome: &Outcome) {
-        let far = self.far(outcome);
+    pub(super) fn show(&mut self, outcome: &IngestOutcome) {
+        let state = self.state(outcome);
         if self.bar.is_hidden() {
             if self.said.elapsed() >= EVERY {
                 self.said = Instant::now();
-                self.notes.say(far.line());
+                self.notes.info(state.line());
             }
             return;
         }
-        let mut text = far.to_string();
-        if far.rejected > 0 {
+        let mut text = state.to_string();
+        if state.rejected > 0 {
             text.push_str(", ");
-            text.push_str(&self.paint.bad(far.rejections()));
+            text.push_str(&self.paint.bad(state.rejections()));
         }
         self.bar.set_message(text);
     }
 
-    fn far(&self, outcome: &Outcome) -> Far {
+    fn state(&self, outcome: &IngestOutcome) -> ProgressState {
         let done = self.bar.position();
         let here = done.saturating_sub(self.before);
         // The bar forgets what was long ago; without a terminal it measures nothing.
@@ -84,7 +84,7 @@ impl Progress {
         } else {
             self.bar.per_sec()
         };
-        Far {
+        ProgressState {
             done,
             total: self.total,
             records: outcome.records,
@@ -99,8 +99,8 @@ impl Progress {
         self.bar.suspend(|| self.notes.warn(what));
     }
 
-    pub(super) fn say(&self, what: impl Display) {
-        self.bar.suspend(|| self.notes.say(what));
+    pub(super) fn info(&self, what: impl Display) {
+        self.bar.suspend(|| self.notes.info(what));
     }
 
     /// The bar, for those who say things meanwhile.
@@ -116,7 +116,7 @@ impl Progress {
 
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
-struct Far {
+struct ProgressState {
     /// Bytes.
     done: u64,
     total: Option<u64>,
@@ -127,7 +127,7 @@ struct Far {
     bytes_per_second: f64,
 }
 
-impl Far {
+impl ProgressState {
     /// None if it is not known, or if nothing is being done.
     fn left(&self) -> Option<Duration> {
         let left = self.total?.saturating_sub(self.done) as f64 / self.bytes_per_second;
@@ -149,7 +149,7 @@ impl Far {
 /// A hundred days: nobody waits that long, and it is a guess.
 const MOST: Duration = Duration::from_secs(8_640_000);
 
-impl Display for Far {
+impl Display for ProgressState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let per_second = HumanFloatCount(self.per_second.round());
         write!(f, "{} records, {per_second:.0}/s", HumanCount(self.records))?;
@@ -165,7 +165,7 @@ impl Display for Far {
 mod tests {
     use super::*;
 
-    const FAR: Far = Far {
+    const STATE: ProgressState = ProgressState {
         done: 25_000,
         total: Some(100_000),
         records: 1_250,
@@ -176,20 +176,20 @@ mod tests {
 
     #[test]
     fn a_line_tells_rate_time_left_and_rejects() {
-        assert_eq!(FAR.line(), "25%, 1,250 records, 500/s, 1m15s left, 3 rejected");
+        assert_eq!(STATE.line(), "25%, 1,250 records, 500/s, 1m15s left, 3 rejected");
     }
 
     #[test]
     fn of_a_stream_nobody_knows_what_is_left() {
-        let stream = Far { total: None, rejected: 0, ..FAR };
+        let stream = ProgressState { total: None, rejected: 0, ..STATE };
         assert_eq!(stream.line(), "1,250 records, 500/s, 24.41 KiB, 0 rejected");
     }
 
     #[test]
     fn while_nothing_is_done_no_time_is_promised() {
-        let stalled = Far { per_second: 0.0, bytes_per_second: 0.0, ..FAR };
+        let stalled = ProgressState { per_second: 0.0, bytes_per_second: 0.0, ..STATE };
         assert_eq!(stalled.to_string(), "1,250 records, 0/s");
-        let over = Far { done: 100_001, ..FAR };
+        let over = ProgressState { done: 100_001, ..STATE };
         assert_eq!(over.to_string(), "1,250 records, 500/s, 0s left");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::split::Place;
+use super::split::Position;
 use crate::notes::WrongArguments;
 
 /// So many are shown if there is no file for them.
@@ -17,7 +17,7 @@ const SHOWN: u64 = 10;
 /// A record that was not written.
 #[derive(Debug)]
 pub(super) struct Reject {
-    pub(super) at: Place,
+    pub(super) at: Position,
     pub(super) reason: String,
     pub(super) raw: Vec<u8>,
     /// Whether `raw` is its beginning only.
@@ -52,7 +52,7 @@ fn hex(bytes: &[u8]) -> String {
 pub(super) struct Rejects {
     path: Option<PathBuf>,
     /// It is made when there is something for it.
-    file: Option<Kept>,
+    file: Option<RejectsFile>,
     count: u64,
 }
 
@@ -62,7 +62,7 @@ impl Rejects {
         let mut rejects = Self { path: path.map(Path::to_owned), file: None, count: 0 };
         let Some(path) = path else { return Ok(rejects) };
         let tried = if path.exists() {
-            Kept::open(path).map(|file| rejects.file = Some(file))
+            RejectsFile::open(path).map(|file| rejects.file = Some(file))
         } else {
             File::create_new(path).and_then(|_| fs::remove_file(path))
         };
@@ -84,7 +84,7 @@ impl Rejects {
         line.push('\n');
         let file = match self.file.take() {
             Some(file) => Ok(file),
-            None => Kept::open(path),
+            None => RejectsFile::open(path),
         };
         let added = file.and_then(|file| self.file.insert(file).append(line.as_bytes()));
         added.map_err(|error| io::Error::new(error.kind(), named(path, &error)))?;
@@ -93,7 +93,7 @@ impl Rejects {
 
     /// They are on disk before a checkpoint says that they were dealt with.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.as_ref().map_or(Ok(()), Kept::sync)
+        self.file.as_ref().map_or(Ok(()), RejectsFile::sync)
     }
 }
 
@@ -103,13 +103,13 @@ fn named(path: &Path, error: &io::Error) -> String {
 
 /// The file that they are kept in.
 #[derive(Debug)]
-struct Kept {
+struct RejectsFile {
     file: File,
     /// How long it is, unless it is a device or a pipe.
     length: Option<u64>,
 }
 
-impl Kept {
+impl RejectsFile {
     /// Opens it to append to. If the last line has no end, because the program died there, it gets one.
     fn open(path: &Path) -> io::Result<Self> {
         let is_device = fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_kept_too() {
-        let at = Place { offset: 9, lines: 2 };
+        let at = Position { offset: 9, lines: 2 };
         let mut reject =
             Reject { at, reason: "no".to_owned(), raw: b"\"\xff".to_vec(), is_cut: false };
         let line =

@@ -4,21 +4,21 @@ use std::{error::Error, time::Instant};
 
 use serde_json::{Value, json};
 
-use super::{Ingest, source::Source, split::Place, write::Settled};
+use super::{Ingest, source::Source, split::Position, write::DocumentOutcome};
 use crate::{
     notes::{WrongArguments, plural},
     paint::Paint,
 };
 
 /// What came of it.
-pub(super) struct Outcome {
+pub(super) struct IngestOutcome {
     collection: String,
     is_dry: bool,
     has_checkpoint: bool,
     has_datacenters: bool,
     keeps_rejects: bool,
     /// Up to where everything is done, for each source.
-    pub(super) places: Vec<Place>,
+    pub(super) positions: Vec<Position>,
     pub(super) records: u64,
     pub(super) added: u64,
     pub(super) already_there: u64,
@@ -30,15 +30,15 @@ pub(super) struct Outcome {
     began: Instant,
 }
 
-impl Outcome {
-    pub(super) fn of(ingest: &Ingest, places: Vec<Place>) -> Self {
+impl IngestOutcome {
+    pub(super) fn of(ingest: &Ingest, positions: Vec<Position>) -> Self {
         Self {
             collection: ingest.collection.to_string(),
             is_dry: ingest.dry_run,
             has_checkpoint: ingest.checkpoint.is_some(),
             has_datacenters: ingest.datacenters.is_some(),
             keeps_rejects: ingest.rejects.is_some() && !ingest.dry_run,
-            places,
+            positions,
             records: 0,
             added: 0,
             already_there: 0,
@@ -50,15 +50,15 @@ impl Outcome {
         }
     }
 
-    pub(super) fn count(&mut self, settled: &Settled) {
+    pub(super) fn count(&mut self, settled: &DocumentOutcome) {
         match settled {
-            Settled::Added => self.added += 1,
-            Settled::MayBeTwice => {
+            DocumentOutcome::Added => self.added += 1,
+            DocumentOutcome::MaybeTwice => {
                 self.added += 1;
                 self.may_be_twice += 1;
             }
-            Settled::AlreadyThere => self.already_there += 1,
-            Settled::Refused(_) => {}
+            DocumentOutcome::Existing => self.already_there += 1,
+            DocumentOutcome::Rejected(_) => {}
         }
     }
 
@@ -98,7 +98,7 @@ impl Outcome {
     }
 
     /// In one line, for people.
-    pub(super) fn told(&self, paint: Paint) -> String {
+    pub(super) fn summary(&self, paint: Paint) -> String {
         let would = if self.is_dry { "would be added" } else { "added" };
         let added = plural(self.added, "document", "documents");
         let mut told = format!("{}: {}", self.collection, paint.strong(format!("{added} {would}")));
@@ -122,14 +122,14 @@ impl Outcome {
     pub(super) fn to_json(&self, sources: &[Source]) -> Value {
         let sources: Vec<_> = sources
             .iter()
-            .zip(&self.places)
-            .map(|(source, place)| {
+            .zip(&self.positions)
+            .map(|(source, position)| {
                 json!({
                     "source": source.name,
                     "file": source.file,
                     "size": source.size,
-                    "offset": place.offset,
-                    "lines": place.lines,
+                    "offset": position.offset,
+                    "lines": position.lines,
                 })
             })
             .collect();

@@ -9,7 +9,7 @@ use std::{
 
 use clap::ValueEnum;
 
-use super::split::Place;
+use super::split::Position;
 use crate::notes::WrongArguments;
 
 /// How records are written.
@@ -27,7 +27,7 @@ const BUFFER: usize = 1 << 18;
 /// So much of a beginning is looked at.
 const BEGINNING: usize = 1 << 16;
 
-/// So much before a place is looked at, to see whether the file is still the same.
+/// So much before a position is looked at, to see whether the file is still the same.
 const BEFORE: u64 = 4096;
 
 /// A file or a stream.
@@ -46,13 +46,13 @@ pub(super) struct Source {
     stream: Mutex<Option<Stream>>,
 }
 
-type Stream = Chain<Cursor<Vec<u8>>, Input>;
+type Stream = Chain<Cursor<Vec<u8>>, SourceReader>;
 
-type Input = BufReader<Box<dyn Read + Send>>;
+type SourceReader = BufReader<Box<dyn Read + Send>>;
 
 /// How sources are named and read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct SourceOptions<'a> {
     pub(super) format: Option<Format>,
     pub(super) name: Option<&'a str>,
     /// Whether records bring their own keys, so that the source need not have a name that lasts.
@@ -61,13 +61,13 @@ pub(super) struct Asked<'a> {
 
 impl Source {
     /// Opens it, and looks at its beginning.
-    pub(super) fn open(path: &Path, asked: Asked<'_>) -> Result<Self, WrongArguments> {
+    pub(super) fn open(path: &Path, asked: SourceOptions<'_>) -> Result<Self, WrongArguments> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
         let wrong = |why: String| WrongArguments(format!("{shown}: {why}"));
         let (input, size) = open(path, is_stdin).map_err(|error| wrong(error.to_string()))?;
         let format = format_of(path, asked.format).map_err(wrong)?;
-        let mut input: Input = BufReader::with_capacity(BUFFER, input);
+        let mut input: SourceReader = BufReader::with_capacity(BUFFER, input);
         let read = beginning(&mut input, format).map_err(|error| wrong(error.to_string()))?;
         let head = fingerprint(without_end(&read));
         let file_name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
@@ -90,7 +90,7 @@ impl Source {
     }
 
     /// What follows `from`; of a stream, all of it, and once.
-    pub(super) fn reader(&self, from: Place) -> io::Result<Box<dyn BufRead + Send>> {
+    pub(super) fn reader(&self, from: Position) -> io::Result<Box<dyn BufRead + Send>> {
         let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(stream) = stream {
             return Ok(Box::new(stream));
@@ -111,7 +111,7 @@ impl Source {
         Some(path.canonicalize().ok()?.to_string_lossy().into_owned())
     }
 
-    /// A fingerprint of what is before a place, if it is a file. If the file was changed and did not only
+    /// A fingerprint of what is before a position, if it is a file. If the file was changed and did not only
     /// grow, it is most likely another.
     pub(super) fn tail(&self, offset: u64) -> io::Result<Option<String>> {
         if !self.is_file() {
@@ -125,7 +125,7 @@ impl Source {
         Ok(Some(fingerprint(&bytes)))
     }
 
-    /// Whether the line before a place was not at an end there, and goes on after it.
+    /// Whether the line before a position was not at an end there, and goes on after it.
     pub(super) fn goes_on_at(&self, offset: u64) -> io::Result<bool> {
         if !self.is_file() || offset == 0 {
             return Ok(false);
@@ -173,7 +173,7 @@ fn open(path: &Path, is_stdin: bool) -> io::Result<(Box<dyn Read + Send>, Option
 }
 
 /// The first line; of CSV the first two, because files of one kind have the same header.
-fn beginning(input: &mut Input, format: Format) -> io::Result<Vec<u8>> {
+fn beginning(input: &mut SourceReader, format: Format) -> io::Result<Vec<u8>> {
     let lines = match format {
         Format::Ndjson => 1,
         Format::Csv => 2,

@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead};
 
-use super::{csv::Position, source::Format};
+use super::{csv::CsvState, source::Format};
 
 /// Maximum length of a record in bytes: twice that of a document, because JSON is longer than BSON.
 pub(super) const LONGEST: usize = 32 << 20;
@@ -11,9 +11,9 @@ pub(super) const LONGEST: usize = 32 << 20;
 /// Bytes that are kept of a record that is too long.
 const BEGINNING: usize = 1024;
 
-/// Position in a stream: the beginning of a record, or the place where reading continues.
+/// CsvState in a stream: the beginning of a record, or the position where reading continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// Bytes before it.
     pub(super) offset: u64,
     /// Lines before it.
@@ -23,8 +23,8 @@ pub(super) struct Place {
 /// A record that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    pub(super) at: Place,
-    /// Number of bytes that were kept, without the line ending.
+    pub(super) at: Position,
+    /// Number of bytes that were kept, without the line signals.
     pub(super) length: usize,
     pub(super) is_too_long: bool,
     /// True if its end was read. Otherwise the stream ended there, and may be growing.
@@ -36,19 +36,19 @@ pub(super) struct Piece {
 pub(super) struct Splitter<R> {
     input: R,
     format: Format,
-    place: Place,
+    position: Position,
     longest: usize,
 }
 
 impl<R: BufRead> Splitter<R> {
-    /// Reads from `input`, which is at `place`, the beginning of a record.
-    pub(super) fn new(input: R, format: Format, place: Place) -> Self {
-        Self { input, format, place, longest: LONGEST }
+    /// Reads from `input`, which is at `position`, the beginning of a record.
+    pub(super) fn new(input: R, format: Format, position: Position) -> Self {
+        Self { input, format, position, longest: LONGEST }
     }
 
-    /// Returns the place after the last record that was read.
-    pub(super) fn place(&self) -> Place {
-        self.place
+    /// Returns the position after the last record that was read.
+    pub(super) fn position(&self) -> Position {
+        self.position
     }
 
     pub(super) fn input(&self) -> &R {
@@ -57,8 +57,8 @@ impl<R: BufRead> Splitter<R> {
 
     /// Appends the next record to `text`.
     pub(super) fn next(&mut self, text: &mut Vec<u8>) -> io::Result<Option<Piece>> {
-        let (at, start) = (self.place, text.len());
-        let mut position = Position::FieldStart;
+        let (at, start) = (self.position, text.len());
+        let mut position = CsvState::FieldStart;
         let (mut length, mut is_ended) = (0, false);
         while !is_ended {
             let buffer = match self.input.fill_buf() {
@@ -73,7 +73,7 @@ impl<R: BufRead> Splitter<R> {
                 Format::Csv => buffer.iter().position(|byte| {
                     let before = position;
                     position = before.after(*byte);
-                    *byte == b'\n' && before != Position::Quoted
+                    *byte == b'\n' && before != CsvState::Quoted
                 }),
             };
             is_ended = end.is_some();
@@ -81,11 +81,11 @@ impl<R: BufRead> Splitter<R> {
             let room = self.longest.saturating_sub(length).min(taken.len());
             text.extend_from_slice(&taken[..room]);
             length += taken.len();
-            self.place.lines += match self.format {
+            self.position.lines += match self.format {
                 Format::Ndjson => u64::from(is_ended),
                 Format::Csv => taken.iter().filter(|byte| **byte == b'\n').count() as u64,
             };
-            self.place.offset += taken.len() as u64;
+            self.position.offset += taken.len() as u64;
             let taken = taken.len();
             self.input.consume(taken);
         }
@@ -114,7 +114,7 @@ mod tests {
     fn split(format: Format, input: &str) -> Vec<(u64, u64, String)> {
         let all = [1, 2, 3, 1000].map(|capacity| {
             let input = BufReader::with_capacity(capacity, input.as_bytes());
-            let mut splitter = Splitter::new(input, format, Place::default());
+            let mut splitter = Splitter::new(input, format, Position::default());
             let (mut text, mut records) = (Vec::new(), Vec::new());
             while let Some(piece) = splitter.next(&mut text).unwrap() {
                 let record = String::from_utf8(std::mem::take(&mut text)).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn beginning_of_a_too_long_record_is_kept() {
         let input = format!("{}\n{{}}", "x".repeat(100));
-        let mut splitter = Splitter::new(input.as_bytes(), Format::Ndjson, Place::default());
+        let mut splitter = Splitter::new(input.as_bytes(), Format::Ndjson, Position::default());
         splitter.longest = 10;
         let mut text = Vec::new();
         let piece = splitter.next(&mut text).unwrap().unwrap();

@@ -15,12 +15,12 @@ use steadfast_patterns::{
 };
 use tokio::sync::watch;
 
-use super::look::Look;
+use super::existing::ExistingIds;
 use crate::{database, duration, notes::Notes};
 
 /// Where documents go.
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum WriteTarget {
     /// Each once, by its `_id`.
     Collection(Collection<RawDocumentBuf>),
     /// To the nearest datacenter that takes it.
@@ -31,21 +31,21 @@ pub(super) enum Target {
 
 /// What became of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum DocumentOutcome {
     Added,
     /// It was there; or it was added, and only the answer to that was lost.
-    AlreadyThere,
+    Existing,
     /// It was added, and may be in another datacenter as well.
-    MayBeTwice,
-    Refused(String),
+    MaybeTwice,
+    Rejected(String),
 }
 
 /// Tries a batch again and again, while that may help.
 #[derive(Debug)]
-pub(super) struct Writer {
-    pub(super) target: Target,
-    pub(super) look: Look,
-    pub(super) patience: Duration,
+pub(super) struct BatchWriter {
+    pub(super) target: WriteTarget,
+    pub(super) look: ExistingIds,
+    pub(super) retry_timeout: Duration,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) notes: Notes,
     pub(super) bar: ProgressBar,
@@ -57,10 +57,13 @@ pub(super) struct Writer {
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-impl Writer {
+impl BatchWriter {
     /// Gives what became of each document; or why it could not be found out.
-    pub(super) async fn write(&self, documents: &[RawDocumentBuf]) -> Result<Vec<Settled>, String> {
-        let mut settled: Vec<Option<Settled>> = vec![None; documents.len()];
+    pub(super) async fn write(
+        &self,
+        documents: &[RawDocumentBuf],
+    ) -> Result<Vec<DocumentOutcome>, String> {
+        let mut settled: Vec<Option<DocumentOutcome>> = vec![None; documents.len()];
         let (mut since, mut before) = (Instant::now(), documents.len());
         let (mut failure, mut pause) = (None, PAUSE);
         loop {
@@ -68,7 +71,7 @@ impl Writer {
                 (0..documents.len()).filter(|it| settled[*it].is_none()).collect();
             if open.is_empty() {
                 if failure.is_some() && self.is_told.swap(false, Ordering::Relaxed) {
-                    self.say("the deployment takes writes again");
+                    self.info("the deployment takes writes again");
                 }
                 return Ok(settled.into_iter().flatten().collect());
             }
@@ -76,16 +79,16 @@ impl Writer {
                 (since, before) = (Instant::now(), open.len());
             }
             let sent = self.send(documents, &open, &mut settled);
-            match self.within_patience(since, sent).await {
+            match self.within_timeout(since, sent).await {
                 Some(Ok(())) => continue,
                 Some(Err(sent)) => failure = Some(sent),
                 // What happened before says more than that nothing came.
                 None => {
-                    failure.get_or_insert_with(Failure::silence);
+                    failure.get_or_insert_with(WriteFailure::silence);
                 }
             }
             if let Some(failure) = &failure {
-                self.judge(failure, since)?;
+                self.check_retry(failure, since)?;
             }
             let mut stop = self.stop.clone();
             tokio::select! {
@@ -97,37 +100,40 @@ impl Writer {
         }
     }
 
-    /// What comes of an attempt, unless the patience ends before it. What is under way is then given up, and not
+    /// What comes of an attempt, unless the retry_timeout ends before it. What is under way is then given up, and not
     /// known; another run finds it, or sends it again.
-    async fn within_patience<T>(
+    async fn within_timeout<T>(
         &self,
         since: Instant,
         attempt: impl Future<Output = T>,
     ) -> Option<T> {
         // Who has none at all wants one attempt, however long that takes.
-        if self.patience.is_zero() {
+        if self.retry_timeout.is_zero() {
             return Some(attempt.await);
         }
-        let rest = self.patience.saturating_sub(since.elapsed());
+        let rest = self.retry_timeout.saturating_sub(since.elapsed());
         tokio::time::timeout(rest, attempt).await.ok()
     }
 
-    fn say(&self, what: impl Display) {
-        self.bar.suspend(|| self.notes.say(what));
+    fn info(&self, what: impl Display) {
+        self.bar.suspend(|| self.notes.info(what));
     }
 
     /// Whether to try again.
-    fn judge(&self, failure: &Failure, since: Instant) -> Result<(), String> {
+    fn check_retry(&self, failure: &WriteFailure, since: Instant) -> Result<(), String> {
         if !failure.is_transient || *self.stop.borrow() {
             return Err(failure.why.clone());
         }
-        let patience = duration::show(self.patience);
-        if since.elapsed() >= self.patience {
-            return Err(format!("for {patience} nothing could be written\n  why: {}", failure.why));
+        let retry_timeout = duration::show(self.retry_timeout);
+        if since.elapsed() >= self.retry_timeout {
+            return Err(format!(
+                "for {retry_timeout} nothing could be written\n  why: {}",
+                failure.why
+            ));
         }
         if !self.is_told.swap(true, Ordering::Relaxed) {
-            self.say(format_args!(
-                "nothing can be written now; it is tried again for {patience}\n  why: {}",
+            self.info(format_args!(
+                "nothing can be written now; it is tried again for {retry_timeout}\n  why: {}",
                 failure.why
             ));
         }
@@ -139,33 +145,34 @@ impl Writer {
         &self,
         documents: &[RawDocumentBuf],
         open: &[usize],
-        settled: &mut [Option<Settled>],
-    ) -> Result<(), Failure> {
+        settled: &mut [Option<DocumentOutcome>],
+    ) -> Result<(), WriteFailure> {
         match &self.target {
-            Target::Collection(collection) => {
+            WriteTarget::Collection(collection) => {
                 let open = self.look(collection, documents, open, settled).await;
                 self.insert(collection, documents, &open, settled).await
             }
-            Target::Datacenters(writer) => {
+            WriteTarget::Datacenters(writer) => {
                 let sent = open.iter().map(|it| &documents[*it]);
                 let mut failure = None;
                 for (index, answer) in open.iter().zip(writer.insert_many(sent).await) {
                     settled[*index] = match answer {
                         Ok(receipt) if receipt.may_also_be_in().next().is_some() => {
-                            Some(Settled::MayBeTwice)
+                            Some(DocumentOutcome::MaybeTwice)
                         }
-                        Ok(_) => Some(Settled::Added),
+                        Ok(_) => Some(DocumentOutcome::Added),
                         Err(error @ LocalWriteError::AllDown { .. }) => {
-                            failure = Some(Failure { is_transient: true, why: error.to_string() });
+                            failure =
+                                Some(WriteFailure { is_transient: true, why: error.to_string() });
                             None
                         }
-                        Err(error) => Some(Settled::Refused(error.to_string())),
+                        Err(error) => Some(DocumentOutcome::Rejected(error.to_string())),
                     };
                 }
                 failure.map_or(Ok(()), Err)
             }
-            Target::Nothing => {
-                open.iter().for_each(|it| settled[*it] = Some(Settled::Added));
+            WriteTarget::Nothing => {
+                open.iter().for_each(|it| settled[*it] = Some(DocumentOutcome::Added));
                 Ok(())
             }
         }
@@ -177,12 +184,12 @@ impl Writer {
         collection: &Collection<RawDocumentBuf>,
         documents: &[RawDocumentBuf],
         open: &[usize],
-        settled: &mut [Option<Settled>],
+        settled: &mut [Option<DocumentOutcome>],
     ) -> Vec<usize> {
         let asked: Vec<_> = open.iter().map(|it| &documents[*it]).collect();
         let are_there = self.look.at(collection, &asked).await;
         for (index, is_there) in open.iter().zip(are_there) {
-            settled[*index] = is_there.then_some(Settled::AlreadyThere);
+            settled[*index] = is_there.then_some(DocumentOutcome::Existing);
         }
         open.iter().copied().filter(|it| settled[*it].is_none()).collect()
     }
@@ -192,37 +199,38 @@ impl Writer {
         collection: &Collection<RawDocumentBuf>,
         documents: &[RawDocumentBuf],
         open: &[usize],
-        settled: &mut [Option<Settled>],
-    ) -> Result<(), Failure> {
+        settled: &mut [Option<DocumentOutcome>],
+    ) -> Result<(), WriteFailure> {
         if open.is_empty() {
             return Ok(());
         }
         let sent = open.iter().map(|it| &documents[*it]);
         let insert = idempotent::insert_many(collection, sent).ignore_existing();
-        let (fates, error) = match insert.await {
+        let (outcomes, error) = match insert.await {
             Ok(done) => (done.outcomes, None),
             Err(failure) => (failure.documents.outcomes, Some(failure.error)),
         };
-        let is_slow = fates.iter().any(|fate| matches!(fate, InsertOutcome::NotDurable(_)));
-        for (index, fate) in open.iter().zip(fates) {
-            settled[*index] = of_fate(fate);
+        let is_slow =
+            outcomes.iter().any(|outcome| matches!(outcome, InsertOutcome::NotDurable(_)));
+        for (index, outcome) in open.iter().zip(outcomes) {
+            settled[*index] = outcome_of(outcome);
         }
-        if open.iter().all(|it| settled[*it] == Some(Settled::AlreadyThere)) {
-            self.look.all_were_there();
+        if open.iter().all(|it| settled[*it] == Some(DocumentOutcome::Existing)) {
+            self.look.enable();
         }
         let is_open = open.iter().any(|it| settled[*it].is_none());
-        let failure = error.filter(|_| is_open).map(|error| Failure::of(&error, is_slow));
+        let failure = error.filter(|_| is_open).map(|error| WriteFailure::of(&error, is_slow));
         failure.map_or(Ok(()), Err)
     }
 }
 
 /// None if it is open.
-fn of_fate(fate: InsertOutcome) -> Option<Settled> {
-    match fate {
-        InsertOutcome::Present(InsertEvidence::PreExisting) => Some(Settled::AlreadyThere),
-        InsertOutcome::Present(_) => Some(Settled::Added),
-        InsertOutcome::Rejected(refusal) => {
-            Some(Settled::Refused(format!("the server refused it: {}", refusal.message)))
+fn outcome_of(outcome: InsertOutcome) -> Option<DocumentOutcome> {
+    match outcome {
+        InsertOutcome::Present(InsertEvidence::PreExisting) => Some(DocumentOutcome::Existing),
+        InsertOutcome::Present(_) => Some(DocumentOutcome::Added),
+        InsertOutcome::Rejected(error) => {
+            Some(DocumentOutcome::Rejected(format!("the server refused it: {}", error.message)))
         }
         // What is not known may have happened: it is sent again, which does no harm.
         _ => None,
@@ -231,12 +239,12 @@ fn of_fate(fate: InsertOutcome) -> Option<Settled> {
 
 /// Why something is open.
 #[derive(Debug)]
-struct Failure {
+struct WriteFailure {
     is_transient: bool,
     why: String,
 }
 
-impl Failure {
+impl WriteFailure {
     /// No answer came in all the time that there was.
     fn silence() -> Self {
         Self { is_transient: true, why: "no answer came".to_owned() }

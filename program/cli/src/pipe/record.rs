@@ -16,25 +16,25 @@ use serde_json::{Map, Value, json};
 const MOST_WAITING: usize = 10_000;
 
 /// Writes lines on a thread of its own.
-pub(super) struct Recorder {
+pub(super) struct EventRecorder {
     lines: SyncSender<Option<String>>,
     writing: JoinHandle<io::Result<()>>,
 }
 
-/// What notes events for a [`Recorder`].
-pub(super) struct Pen {
+/// What notes events for a [`EventRecorder`].
+pub(super) struct RecordSender {
     began: Instant,
     lines: SyncSender<Option<String>>,
 }
 
-impl Recorder {
+impl EventRecorder {
     pub(super) fn to(file: File) -> Self {
         let (lines, coming) = sync_channel(MOST_WAITING);
         Self { lines, writing: thread::spawn(move || write(file, &coming)) }
     }
 
-    pub(super) fn pen(&self) -> Pen {
-        Pen { began: Instant::now(), lines: self.lines.clone() }
+    pub(super) fn sender(&self) -> RecordSender {
+        RecordSender { began: Instant::now(), lines: self.lines.clone() }
     }
 
     /// Waits until everything is written.
@@ -68,7 +68,7 @@ fn write(file: File, coming: &Receiver<Option<String>>) -> io::Result<()> {
     }
 }
 
-impl Pen {
+impl RecordSender {
     pub(super) fn note(&self, event: &ProxyEvent<'_>) {
         // Nobody is left to write it if this fails.
         let _ = self.lines.send(Some(line(self.began, event)));

@@ -16,14 +16,14 @@ use serde_json::json;
 
 use super::record;
 
-/// How many lines may wait. A screen that nobody reads must not hold up what passes, so that those
+/// How many lines may wait. A printer that nobody reads must not hold up what passes, so that those
 /// beyond it are left out.
 const MOST_WAITING: usize = 1_000;
 /// How long the last lines may take in the end: whoever started the program may have stopped reading.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Writes lines to the standard output, on a thread of its own.
-pub(super) struct Screen {
+pub(super) struct EventPrinter {
     as_json: bool,
     lines: SyncSender<Option<String>>,
     left_out: Arc<AtomicU64>,
@@ -31,15 +31,15 @@ pub(super) struct Screen {
     written: Receiver<()>,
 }
 
-/// What notes events for a [`Screen`].
-pub(super) struct Pen {
+/// What notes events for a [`EventPrinter`].
+pub(super) struct PrintSender {
     as_json: bool,
     began: Instant,
     lines: SyncSender<Option<String>>,
     left_out: Arc<AtomicU64>,
 }
 
-impl Screen {
+impl EventPrinter {
     pub(super) fn new(as_json: bool) -> Self {
         let (lines, coming) = sync_channel(MOST_WAITING);
         let left_out = Arc::new(AtomicU64::new(0));
@@ -52,10 +52,10 @@ impl Screen {
         Self { as_json, lines, left_out, written }
     }
 
-    pub(super) fn pen(&self) -> Pen {
+    pub(super) fn sender(&self) -> PrintSender {
         let left_out = Arc::clone(&self.left_out);
         let lines = self.lines.clone();
-        Pen { as_json: self.as_json, began: Instant::now(), lines, left_out }
+        PrintSender { as_json: self.as_json, began: Instant::now(), lines, left_out }
     }
 
     /// Lets the last lines be written, unless nobody reads them.
@@ -85,7 +85,7 @@ fn write(coming: &Receiver<Option<String>>, left_out: &AtomicU64, as_json: bool)
     }
 }
 
-impl Pen {
+impl PrintSender {
     pub(super) fn note(&self, event: &ProxyEvent<'_>) {
         let line = match self.as_json {
             true => record::line(self.began, event),

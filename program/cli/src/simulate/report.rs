@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use simulation::{measure::Report, scenario::Scenario, table};
 
 /// Results of all experiments.
-pub(super) struct Outcome {
+pub(super) struct SimulateOutcome {
     pub(super) base: Scenario,
     pub(super) reports: Vec<Report>,
     pub(super) took: Duration,
 }
 
-impl Outcome {
+impl SimulateOutcome {
     /// Returns the duration of an experiment, in virtual seconds.
     fn lasting(&self) -> f64 {
         self.base.phases()[2] as f64 / 1e9
@@ -33,7 +33,7 @@ impl Outcome {
 }
 
 /// The table, and a line about its parameters.
-impl fmt::Display for Outcome {
+impl fmt::Display for SimulateOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attempts: u64 = self.reports.iter().map(|report| report.counts.attempts).sum();
         writeln!(f, "{}", table::table(&self.reports, &self.base))?;

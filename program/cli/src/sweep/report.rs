@@ -11,12 +11,12 @@ use steadfast_patterns::counter::SweepReport;
 
 use super::Sweep;
 use crate::{
-    errand::{Done, Errand},
+    context::{CommandContext, CommandResult},
     notes::{WrongArguments, plural},
 };
 
 /// One sweep of one collection, or the sum of several.
-pub(super) struct Round {
+pub(super) struct SweepRound {
     collection: String,
     dry_run: bool,
     pub(super) report: SweepReport,
@@ -30,7 +30,7 @@ pub(super) struct Round {
     rounds: u64,
 }
 
-impl Round {
+impl SweepRound {
     pub(super) fn none(sweep: &Sweep) -> Self {
         Self {
             collection: sweep.collection.to_string(),
@@ -66,15 +66,15 @@ impl Round {
         sum.finished += more.finished;
         sum.by += more.by;
         sum.already_gone += more.already_gone;
-        sum.forgotten += more.forgotten;
+        sum.tombstones_removed += more.tombstones_removed;
         sum.left_alone = more.left_alone;
         self.rounds += u64::from(other.is_begun);
     }
 
     /// The result, and the names of the counters that could not be swept.
-    pub(super) fn print(&self, errand: &Errand) -> io::Result<()> {
-        errand.output.print(self, self.to_json(), &self.verdict())?;
-        let notes = &errand.notes;
+    pub(super) fn print(&self, context: &CommandContext) -> io::Result<()> {
+        context.output.print(self, self.to_json(), &self.verdict())?;
+        let notes = &context.notes;
         for failure in &self.report.failures {
             notes.warn(format_args!("the counter {} was not swept: {}", failure.id, failure.error));
         }
@@ -86,7 +86,7 @@ impl Round {
         Ok(())
     }
 
-    pub(super) fn verdict(&self) -> Done {
+    pub(super) fn verdict(&self) -> CommandResult {
         match &self.error {
             Some(error) if self.wrong_arguments => Err(WrongArguments(error.clone()).into()),
             Some(error) => Err(error.clone().into()),
@@ -101,7 +101,7 @@ impl Round {
     }
 
     /// The sum of all, in a few words.
-    pub(super) fn in_all(&self) -> String {
+    pub(super) fn total(&self) -> String {
         format!(
             "{} in {}: {}",
             plural(self.rounds, "sweep", "sweeps"),
@@ -111,15 +111,18 @@ impl Round {
     }
 
     fn done(&self) -> String {
-        let SweepReport { finished, by, forgotten, .. } = &self.report;
+        let SweepReport { finished, by, tombstones_removed, .. } = &self.report;
         let (be, adds) =
             if self.dry_run { ("would be ", "which adds") } else { ("", "which added") };
         let mut said = format!("{} {be}finished", plural(*finished, "increment", "increments"));
         if *finished > 0 {
             said += &format!(", {adds} {by}");
         }
-        if *forgotten > 0 {
-            said += &format!("; {} {be}forgotten", plural(*forgotten, "tombstone", "tombstones"));
+        if *tombstones_removed > 0 {
+            said += &format!(
+                "; {} {be}removed",
+                plural(*tombstones_removed, "tombstone", "tombstones")
+            );
         }
         said
     }
@@ -130,7 +133,7 @@ impl Round {
             finished,
             by,
             already_gone,
-            forgotten,
+            tombstones_removed,
             left_alone,
             failed,
             ..
@@ -145,7 +148,7 @@ impl Round {
             "finished": finished,
             "by": i64::try_from(*by).map_or_else(|_| json!(by.to_string()), |by| json!(by)),
             "alreadyGone": already_gone,
-            "forgotten": forgotten,
+            "tombstonesRemoved": tombstones_removed,
             "leftAlone": left_alone,
             "failed": failed,
             "failures": failures.collect::<Vec<_>>(),
@@ -156,7 +159,7 @@ impl Round {
 }
 
 /// In one line.
-impl fmt::Display for Round {
+impl fmt::Display for SweepRound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SweepReport { already_gone, left_alone, .. } = &self.report;
         if !self.is_begun {

@@ -1,6 +1,6 @@
 //! Arguments that cannot be.
 
-use crate::ground::chaos;
+use crate::support::chaos;
 
 #[test]
 fn wrong_arguments_are_refused_before_anything_is_done_and_say_what_is_right() {

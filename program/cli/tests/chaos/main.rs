@@ -2,18 +2,18 @@
 #![allow(missing_docs)]
 
 mod arguments;
-mod foreign;
-mod ground;
+mod deployment;
 #[allow(dead_code, reason = "not all of it is needed here")]
 #[path = "../program/mod.rs"]
 mod program;
 mod report;
+mod support;
 
 use std::time::{Duration, Instant};
 
-use ground::chaos;
 use serde_json::{Value, json};
 use steadfast_embedded::Deployment;
+use support::chaos;
 
 /// Some seconds, and no file. (A machine that stands still for three of them still gets to the first of each kind
 /// of fault.)

@@ -3,8 +3,8 @@
 use std::{fs, process::Command};
 
 use crate::{
-    ground::{Chaos, Folder, chaos},
     program::steadfast,
+    support::{Chaos, Folder, chaos},
 };
 
 const SHORT: [&str; 6] = ["--duration", "4s", "--faults", "cuts", "--report", ""];

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use steadfast::bson::Document;
 use steadfast_embedded::Deployment;
 
-use crate::{ground::*, program::steadfast};
+use crate::{program::steadfast, support::*};
 
 #[test]
 fn datacenters_get_documents_with_their_key_in_a_field() {

@@ -2,15 +2,15 @@
 
 #![allow(missing_docs)]
 
-mod again;
 mod datacenters;
+mod failures;
 #[cfg(unix)]
-mod full;
-mod ground;
+mod full_disk;
 #[allow(dead_code)]
 #[path = "../program/mod.rs"]
 mod program;
-mod trouble;
+mod repeated;
+mod support;
 
 use std::{fs, io::Write, process::Stdio};
 
@@ -19,8 +19,8 @@ use steadfast::bson::{Bson, doc};
 use testbed::{Mongod, Options};
 
 use self::{
-    ground::*,
     program::{signal, steadfast},
+    support::*,
 };
 
 #[test]

@@ -13,7 +13,7 @@ pub const SUITE: Suite = Suite { name: "auth", load };
 fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
     let mut cases = Vec::new();
     for file in context.spec.files_in(SUITE.name, &["legacy"])? {
-        let parsed: File = file.json()?;
+        let parsed: AuthFile = file.json()?;
         cases.extend(parsed.tests.into_iter().map(|case| {
             Case::new(file.name.clone(), case.description.clone(), move || case.check())
         }));
@@ -23,7 +23,7 @@ fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct AuthFile {
     tests: Vec<AuthCase>,
 }
 
@@ -32,11 +32,11 @@ struct AuthCase {
     description: String,
     uri: String,
     valid: bool,
-    credential: Option<Expected>,
+    credential: Option<ExpectedCredential>,
 }
 
 #[derive(Deserialize)]
-struct Expected {
+struct ExpectedCredential {
     username: Option<String>,
     password: Option<String>,
     source: Option<String>,
@@ -48,8 +48,8 @@ impl AuthCase {
     fn check(&self) -> Result<(), String> {
         match (ConnectionString::parse(&self.uri), self.valid) {
             (Err(_), false) => Ok(()),
-            (Err(error), true) => Err(format!("refused: {error}")),
-            (Ok(_), false) => Err("was not refused".to_owned()),
+            (Err(error), true) => Err(format!("rejected: {error}")),
+            (Ok(_), false) => Err("was not rejected".to_owned()),
             (Ok(parsed), true) => match (&parsed.credential, &self.credential) {
                 (Some(credential), Some(expected)) => expected.compare(credential),
                 (None, None) => Ok(()),
@@ -59,7 +59,7 @@ impl AuthCase {
     }
 }
 
-impl Expected {
+impl ExpectedCredential {
     fn compare(&self, actual: &Credential) -> Result<(), String> {
         equal("the user name", &actual.username, &self.username)?;
         equal("the password", &actual.password, &self.password)?;

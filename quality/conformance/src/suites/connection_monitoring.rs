@@ -1,8 +1,7 @@
-//! Connection pools: what they hand out, in which order, and the events they tell of it.
+//! Connection Monitoring and Pooling: check-outs and check-ins of a pool, and its events.
 //!
-//! A case is a list of operations on one pool, some of them in threads, and the events to be seen.
-//! It runs in a simulation: the pool is the real one, while time, threads, connections and the
-//! server's handshakes are simulated, so that a case takes no time and always ends the same way.
+//! A case is a list of operations on one pool, some of them in threads, and the expected events. The pool is the
+//! driver's. Time, threads, connections and handshakes are simulated, so that a case takes no time and is repeatable.
 
 mod format;
 mod server;
@@ -11,12 +10,12 @@ mod simulator;
 use serde_json::Value;
 
 use self::{
-    format::{ExpectedError, TestFile},
-    simulator::{Outcome, Simulator},
+    format::{CmapTest, ExpectedCheckOutError},
+    simulator::{SimulationResult, Simulator},
 };
 use crate::{Case, Context, LoadError, Suite};
 
-/// The suite of this file.
+/// The suite.
 pub const SUITE: Suite = Suite { name: "connection_monitoring", load };
 
 fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
@@ -24,34 +23,39 @@ fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
     files
         .into_iter()
         .map(|file| {
-            let test: TestFile = file.json()?;
+            let test: CmapTest = file.json()?;
             let description = test.description.clone();
             Ok(Case::new(file.name, description, move || check(test)))
         })
         .collect()
 }
 
-fn check(test: TestFile) -> Result<(), String> {
+fn check(test: CmapTest) -> Result<(), String> {
     let mut simulator = Simulator::new(&test.pool_options, test.fail_point);
-    let outcome = simulator.run(test.operations)?;
-    compare_error(test.error.as_ref(), outcome)?;
+    let result = simulator.run(test.operations)?;
+    compare_error(test.error.as_ref(), result)?;
     let mut seen = simulator.into_events();
     seen.retain(|event| !test.ignore.iter().any(|ignored| event["type"] == ignored.as_str()));
     compare_events(&test.events, &seen)
 }
 
-fn compare_error(expected: Option<&ExpectedError>, outcome: Outcome) -> Result<(), String> {
-    match (expected, outcome) {
-        (None, Outcome::Finished) => Ok(()),
-        (None, Outcome::Failed { error, .. }) => Err(format!("unexpected error: {error}")),
-        (Some(expected), Outcome::Finished) => Err(format!("no {} was raised", expected.kind)),
-        // The specification itself does not agree with its tests on capital letters.
-        (Some(expected), Outcome::Failed { kind, error })
+fn compare_error(
+    expected: Option<&ExpectedCheckOutError>,
+    result: SimulationResult,
+) -> Result<(), String> {
+    match (expected, result) {
+        (None, SimulationResult::Finished) => Ok(()),
+        (None, SimulationResult::Failed { error, .. }) => Err(format!("unexpected error: {error}")),
+        (Some(expected), SimulationResult::Finished) => {
+            Err(format!("no {} was raised", expected.kind))
+        }
+        // The specification and its tests differ in capital letters.
+        (Some(expected), SimulationResult::Failed { kind, error })
             if kind == expected.kind && error.eq_ignore_ascii_case(&expected.message) =>
         {
             Ok(())
         }
-        (Some(expected), Outcome::Failed { kind, error }) => {
+        (Some(expected), SimulationResult::Failed { kind, error }) => {
             Err(format!("expected {}: {}, got {kind}: {error}", expected.kind, expected.message))
         }
     }
@@ -59,7 +63,7 @@ fn compare_error(expected: Option<&ExpectedError>, outcome: Outcome) -> Result<(
 
 fn compare_events(expected: &[Value], seen: &[Value]) -> Result<(), String> {
     let mut expected = expected.to_vec();
-    settle_disagreement(&mut expected, seen);
+    accept_either_order(&mut expected, seen);
     for (index, wanted) in expected.iter().enumerate() {
         let matched = seen.get(index).is_some_and(|event| matches(wanted, event));
         if !matched {
@@ -69,10 +73,9 @@ fn compare_events(expected: &[Value], seen: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-/// When establishing a connection fails and the pool is cleared for it, the editions of this suite
-/// disagree: the `specifications` repository has the pool cleared before the connection is
-/// closed, PyMongo's copy the other way round. Either order of these two is accepted.
-fn settle_disagreement(expected: &mut [Value], seen: &[Value]) {
+/// Accepts either order of "pool cleared" and "connection closed" after a connection could not be established. The
+/// `specifications` repository expects the pool to be cleared first, PyMongo's edition the connection to be closed first.
+fn accept_either_order(expected: &mut [Value], seen: &[Value]) {
     let cleared = |event: &Value| event["type"] == "ConnectionPoolCleared";
     let closed = |event: &Value| event["type"] == "ConnectionClosed" && event["reason"] == "error";
     for index in 1..expected.len() {
@@ -85,8 +88,7 @@ fn settle_disagreement(expected: &mut [Value], seen: &[Value]) {
     }
 }
 
-/// The specification's match function: what is expected is a part of what is seen, and 42 stands
-/// for anything that is there.
+/// The specification's match function: `seen` contains all of `expected`, and 42 matches any value but `null`.
 fn matches(expected: &Value, seen: &Value) -> bool {
     if *expected == 42 || *expected == "42" {
         return !seen.is_null();
@@ -110,14 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anything_matches_42_but_nothing_does_not() {
+    fn any_value_matches_42_except_null() {
         assert!(matches(&json!({"address": 42}), &json!({"address": "a", "duration": 1})));
         assert!(!matches(&json!({"address": 42}), &json!({"address": null})));
         assert!(!matches(&json!({"reason": "stale"}), &json!({"reason": "idle"})));
     }
 
     #[test]
-    fn events_out_of_order_are_noticed() {
+    fn events_out_of_order_are_an_error() {
         let event = |name| json!({ "type": name });
         let (a, b) = (event("ConnectionCreated"), event("ConnectionReady"));
         assert!(compare_events(&[a.clone(), b.clone()], &[a.clone(), b.clone()]).is_ok());
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_order_in_dispute_is_free() {
+    fn only_pool_cleared_and_connection_closed_may_be_swapped() {
         let cleared = json!({ "type": "ConnectionPoolCleared" });
         let closed = |reason| json!({ "type": "ConnectionClosed", "reason": reason });
         let seen = [cleared.clone(), closed("error")];

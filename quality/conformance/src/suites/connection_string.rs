@@ -1,4 +1,4 @@
-//! How connection strings are read: hosts, users, databases, and what is warned about.
+//! Connection strings: hosts, users, databases and warnings.
 
 use super::parsed_uri::UriFile;
 use crate::{Case, Context, LoadError, Suite};
@@ -10,7 +10,7 @@ fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
     load_uri_cases(context, SUITE.name)
 }
 
-/// Cases of the format that this suite and the one of the options have in common.
+/// Loads the cases of a suite in the format that `connection_string` and `uri_options` share.
 pub(super) fn load_uri_cases(context: &Context, suite: &str) -> Result<Vec<Case>, LoadError> {
     let mut cases = Vec::new();
     for file in context.spec.files(suite)? {

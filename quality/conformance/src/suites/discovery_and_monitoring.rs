@@ -1,5 +1,4 @@
-//! Server discovery and monitoring: scripted replies and errors, and the topology that must come
-//! of them.
+//! Server discovery and monitoring: scripted replies and errors, and the expected topology.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ use crate::{Case, Context, LoadError, Suite, unified};
 /// The suite.
 pub const SUITE: Suite = Suite { name: "discovery_and_monitoring", load };
 
-/// The folders whose files are scripts for the topology alone; those in `unified` need a server.
+/// Folders whose files need no server. Those in `unified` need one.
 const FOLDERS: &[&str] = &["errors", "load-balanced", "rs", "sharded", "single"];
 
 fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
@@ -35,36 +34,36 @@ fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
 }
 
 fn check(test: &Document) -> Result<(), String> {
-    let mut script = Script::start(test)?;
+    let mut script = ScriptedTopology::start(test)?;
     for (number, phase) in documents(test, "phases").enumerate() {
-        script.play(phase)?;
+        script.apply_phase(phase)?;
         let outcome = phase.get_document("outcome").map_err(|error| error.to_string())?;
         script.expect(outcome).map_err(|why| format!("phase {number}: {why}"))?;
     }
     Ok(())
 }
 
-/// A topology that is fed from a test's phases.
-pub(super) struct Script {
+/// A topology that gets its input from the phases of a test.
+pub(super) struct ScriptedTopology {
     topology: Topology,
     effects: Vec<TopologyEffect>,
 }
 
-impl Script {
+impl ScriptedTopology {
     pub(super) fn start(test: &Document) -> Result<Self, String> {
         let settings = settings(text(test, "uri"))?;
         let (topology, effects) = Topology::new(settings, Instant::now());
         Ok(Self { topology, effects })
     }
 
-    /// Feeds one phase's replies, then its errors.
-    pub(super) fn play(&mut self, phase: &Document) -> Result<(), String> {
+    /// Applies the replies of a phase, then its errors.
+    pub(super) fn apply_phase(&mut self, phase: &Document) -> Result<(), String> {
         for response in phase.get_array("responses").into_iter().flatten() {
-            let response = response.as_array().ok_or("a response is no pair")?;
+            let response = response.as_array().ok_or("a response is not a pair")?;
             let [Bson::String(address), Bson::Document(reply)] = response.as_slice() else {
-                return Err("a response is no pair of address and reply".to_owned());
+                return Err("a response is not a pair of address and reply".to_owned());
             };
-            let outcome = checked(reply)?;
+            let outcome = heartbeat_result(reply)?;
             self.apply(TopologyInput::Heartbeat { address: parse(address)?, outcome });
         }
         for error in documents(phase, "applicationErrors") {
@@ -76,7 +75,7 @@ impl Script {
         Ok(())
     }
 
-    /// The effects since the last time.
+    /// Takes the effects since the last call.
     pub(super) fn take_effects(&mut self) -> Vec<TopologyEffect> {
         std::mem::take(&mut self.effects)
     }
@@ -85,7 +84,7 @@ impl Script {
         self.effects.extend(self.topology.apply(input, Instant::now()));
     }
 
-    /// What the driver would tell of this error; none if it is no error to the topology.
+    /// Error that the driver reports to the topology; `None` if it reports none.
     fn application_error(
         &self,
         address: &ServerAddress,
@@ -103,9 +102,9 @@ impl Script {
         let phase = match text(error, "when") {
             "beforeHandshakeCompletes" => ConnectionPhase::Connecting,
             "afterHandshakeCompletes" => ConnectionPhase::Established,
-            other => return Err(format!("unknown time of error {other}")),
+            other => return Err(format!("unknown phase of error {other}")),
         };
-        // A pool labels what may be the work of a connection rate limiter.
+        // The pool labels errors that a connection rate limiter may have caused.
         let overloaded = phase == ConnectionPhase::Connecting
             && matches!(
                 cause,
@@ -126,7 +125,7 @@ impl Script {
         for (key, expected) in outcome {
             match key.as_str() {
                 "servers" => {
-                    let expected = expected.as_document().ok_or("servers is no document")?;
+                    let expected = expected.as_document().ok_or("servers is not a document")?;
                     self.expect_servers(actual, expected)?;
                 }
                 "topologyType" => same(key, expected, actual.topology_type.name())?,
@@ -158,14 +157,14 @@ impl Script {
                 .servers
                 .get(&parse(address)?)
                 .ok_or_else(|| format!("{address} is missing"))?;
-            let expected = expected.as_document().ok_or("a server is no document")?;
+            let expected = expected.as_document().ok_or("a server is not a document")?;
             self.expect_server(server, expected).map_err(|why| format!("{address}: {why}"))?;
         }
         Ok(())
     }
 
     fn expect_server(&self, server: &ServerDescription, expected: &Document) -> Result<(), String> {
-        // A load balancer's wire versions stay unset, which we write as zero.
+        // A load balancer has no wire versions; the description has zeros.
         let wire_version =
             |version| (server.server_type != ServerType::LoadBalancer).then_some(version);
         for (key, expected) in expected {
@@ -189,7 +188,7 @@ impl Script {
     }
 
     fn expect_pool(&self, server: &ServerDescription, expected: &Bson) -> Result<(), String> {
-        let expected = expected.as_document().ok_or("pool is no document")?;
+        let expected = expected.as_document().ok_or("pool is not a document")?;
         let expected = integer(expected.get("generation").ok_or("no generation")?)?;
         let actual = self.topology.generation(&server.address, None);
         if actual.and_then(|actual| i64::try_from(actual).ok()) != Some(expected) {
@@ -199,8 +198,8 @@ impl Script {
     }
 }
 
-/// An empty reply stands for a network error.
-fn checked(reply: &Document) -> Result<Result<CheckSuccess, CheckFailure>, String> {
+/// Result of a heartbeat. An empty reply stands for a network error.
+fn heartbeat_result(reply: &Document) -> Result<Result<CheckSuccess, CheckFailure>, String> {
     if reply.is_empty() {
         let message = "the connection broke".to_owned();
         return Ok(Err(CheckFailure { kind: CheckFailureKind::Network, message }));
@@ -210,7 +209,7 @@ fn checked(reply: &Document) -> Result<Result<CheckSuccess, CheckFailure>, Strin
     Ok(Ok(CheckSuccess { reply, round_trip: Some(Duration::from_millis(1)) }))
 }
 
-/// The error in a reply, be it of the command or of its write concern.
+/// Error of the command or of its write concern in a reply.
 fn command_failure(error: &Document) -> Option<CommandFailure> {
     let response = error.get_document("response").ok()?;
     let ok = response.get("ok").is_some_and(|ok| integer(ok) == Ok(1));
@@ -244,7 +243,7 @@ fn settings(uri: &str) -> Result<TopologySettings, String> {
 }
 
 fn expect_error(server: &ServerDescription, expected: &Bson) -> Result<(), String> {
-    let expected = expected.as_str().ok_or("error is no text")?;
+    let expected = expected.as_str().ok_or("error is not a string")?;
     match &server.error {
         Some(error) if error.contains(expected) => Ok(()),
         error => Err(format!("the error is {error:?}, not \"{expected}\"")),
@@ -253,7 +252,7 @@ fn expect_error(server: &ServerDescription, expected: &Bson) -> Result<(), Strin
 
 fn same(key: &str, expected: &Bson, actual: impl Into<Bson>) -> Result<(), String> {
     let actual = actual.into();
-    // The multi-threaded have no use for this type, which says whom to ask first.
+    // A type of single-threaded drivers; for others it is `Unknown`.
     let is_possible_primary = expected.as_str() == Some("PossiblePrimary");
     if *expected == actual || (is_possible_primary && actual.as_str() == Some("Unknown")) {
         Ok(())
@@ -274,7 +273,7 @@ fn integer(value: &Bson) -> Result<i64, String> {
     match value {
         Bson::Int32(number) => Ok((*number).into()),
         Bson::Int64(number) => Ok(*number),
-        other => Err(format!("{other} is no integer")),
+        other => Err(format!("{other} is not an integer")),
     }
 }
 

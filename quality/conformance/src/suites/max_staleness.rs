@@ -1,4 +1,4 @@
-//! Which secondaries are fresh enough for a read preference with a limit on staleness.
+//! Read preferences with `maxStalenessSeconds`.
 
 use super::server_selection::scenario::Scenario;
 use crate::{Case, Context, LoadError, Suite};

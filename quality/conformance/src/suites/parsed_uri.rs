@@ -1,4 +1,4 @@
-//! What several suites expect of a parsed connection string, written as their files write it.
+//! Expectations of parsed connection strings that several suites share.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,45 +10,45 @@ use steadfast_core::{
     connection_string::{ConnectionString, HostInfo, Tls, TlsOptions},
 };
 
-/// A file of cases that each parse one connection string.
+/// A file whose cases each parse one connection string.
 #[derive(Deserialize)]
 pub(super) struct UriFile {
     pub(super) tests: Vec<UriCase>,
 }
 
-/// One connection string and what must come of it. What is null is not looked at.
+/// One connection string and its expected parts. Parts that are `null` are not compared.
 #[derive(Deserialize)]
 pub(super) struct UriCase {
     pub(super) description: String,
     uri: String,
     valid: bool,
     warning: Option<bool>,
-    hosts: Option<Vec<Host>>,
-    auth: Option<Auth>,
+    hosts: Option<Vec<ExpectedHost>>,
+    auth: Option<ExpectedAuth>,
     options: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
-struct Host {
+struct ExpectedHost {
     r#type: String,
     host: String,
     port: Option<u16>,
 }
 
 #[derive(Deserialize)]
-struct Auth {
+struct ExpectedAuth {
     username: Option<String>,
     password: Option<String>,
     db: Option<String>,
 }
 
 impl UriCase {
-    /// Parses the connection string and compares.
+    /// Parses the connection string and compares its parts.
     pub(super) fn check(&self) -> Result<(), String> {
         let parsed = match (ConnectionString::parse(&self.uri), self.valid) {
             (Err(_), false) => return Ok(()),
-            (Err(error), true) => return Err(format!("refused: {error}")),
-            (Ok(_), false) => return Err("was not refused".to_owned()),
+            (Err(error), true) => return Err(format!("rejected: {error}")),
+            (Ok(_), false) => return Err("was not rejected".to_owned()),
             (Ok(parsed), true) => parsed,
         };
         if let Some(warning) = self.warning {
@@ -62,11 +62,11 @@ impl UriCase {
             check_auth(&parsed, auth)?;
         }
         check_options(&parsed, self.options.iter().flatten())?;
-        self.check_that_nothing_else_is_set(&parsed)
+        self.check_ignored_option(&parsed)
     }
 
-    /// A single option that was warned about must have left no trace.
-    fn check_that_nothing_else_is_set(&self, parsed: &ConnectionString) -> Result<(), String> {
+    /// Fails if a single option with a warning has an effect.
+    fn check_ignored_option(&self, parsed: &ConnectionString) -> Result<(), String> {
         let no_options = self.options.as_ref().is_some_and(Map::is_empty);
         match self.uri.split_once('?') {
             Some((before, options)) if no_options && !options.contains('&') => {
@@ -76,14 +76,14 @@ impl UriCase {
                 let mut bare =
                     ConnectionString::parse(before).map_err(|error| error.to_string())?;
                 bare.warnings.clone_from(&parsed.warnings);
-                equal("an ignored option left a trace:", parsed, &bare)
+                equal("the connection string with an ignored option", parsed, &bare)
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Fails unless the two are the same.
+/// Fails if the values differ.
 pub(super) fn equal<A: PartialEq<B> + std::fmt::Debug, B: std::fmt::Debug>(
     what: &str,
     actual: A,
@@ -96,7 +96,7 @@ pub(super) fn equal<A: PartialEq<B> + std::fmt::Debug, B: std::fmt::Debug>(
     }
 }
 
-fn check_hosts(parsed: &ConnectionString, expected: &[Host]) -> Result<(), String> {
+fn check_hosts(parsed: &ConnectionString, expected: &[ExpectedHost]) -> Result<(), String> {
     let HostInfo::HostIdentifiers(hosts) = &parsed.host_info else {
         return Err("there are no hosts".to_owned());
     };
@@ -122,7 +122,7 @@ fn host_type(host: &ServerAddress) -> &'static str {
     }
 }
 
-fn check_auth(parsed: &ConnectionString, expected: &Auth) -> Result<(), String> {
+fn check_auth(parsed: &ConnectionString, expected: &ExpectedAuth) -> Result<(), String> {
     let credential = parsed.credential.as_ref();
     let username = credential.and_then(|credential| credential.username.as_ref());
     let password = credential.and_then(|credential| credential.password.as_ref());
@@ -131,7 +131,7 @@ fn check_auth(parsed: &ConnectionString, expected: &Auth) -> Result<(), String> 
     equal("the database", namespace(parsed), expected.db.clone())
 }
 
-/// The database after the hosts with what follows its dot.
+/// Default database of the connection string, with the collection if it names one.
 pub(super) fn namespace(parsed: &ConnectionString) -> Option<String> {
     let database = parsed.default_database.clone()?;
     Some(match &parsed.default_collection {
@@ -140,7 +140,7 @@ pub(super) fn namespace(parsed: &ConnectionString) -> Option<String> {
     })
 }
 
-/// Compares each option with its value in a suite's file.
+/// Compares options with their expected values.
 pub(super) fn check_options<'a>(
     parsed: &ConnectionString,
     expected: impl IntoIterator<Item = (&'a String, &'a Value)>,
@@ -161,7 +161,7 @@ macro_rules! options {
     };
 }
 
-/// The value of an option as the suites write it; nothing if there is no such option.
+/// Value of an option in the suites' notation; `None` if the option is unknown.
 fn option(uri: &ConnectionString, name: &str) -> Option<Value> {
     let millis = |duration: Option<std::time::Duration>| duration.map(|time| time.as_millis());
     let credential = uri.credential.as_ref();

@@ -17,10 +17,10 @@ pub const SUITE: Suite = Suite { name: "read_write_concern", load };
 const WRITE_CONCERN_ERRORS: &str = "write-concern-errors";
 
 fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
-    let mut cases = load_cases(context, "connection-string", UriCase::check)?;
+    let mut cases = load_cases(context, "connection-string", ConcernUriCase::check)?;
     cases.extend(load_cases(context, "document", DocumentCase::check)?);
     cases.extend(unified::cases(context, SUITE.name, &["operation"])?);
-    // PyMongo's edition alone has it.
+    // Only PyMongo's edition has this folder.
     if context.spec.suite_dir(SUITE.name)?.join(WRITE_CONCERN_ERRORS).is_dir() {
         cases.extend(unified::cases(context, SUITE.name, &[WRITE_CONCERN_ERRORS])?);
     }
@@ -28,12 +28,12 @@ fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
 }
 
 #[derive(Deserialize)]
-struct File<C> {
-    tests: Vec<Described<C>>,
+struct ConcernFile<C> {
+    tests: Vec<DescribedCase<C>>,
 }
 
 #[derive(Deserialize)]
-struct Described<C> {
+struct DescribedCase<C> {
     description: String,
     #[serde(flatten)]
     case: C,
@@ -46,8 +46,8 @@ fn load_cases<C: DeserializeOwned + Send + 'static>(
 ) -> Result<Vec<Case>, LoadError> {
     let mut cases = Vec::new();
     for file in context.spec.files_in(SUITE.name, &[folder])? {
-        let parsed: File<C> = file.json()?;
-        cases.extend(parsed.tests.into_iter().map(|Described { description, case }| {
+        let parsed: ConcernFile<C> = file.json()?;
+        cases.extend(parsed.tests.into_iter().map(|DescribedCase { description, case }| {
             Case::new(file.name.clone(), description, move || check(&case))
         }));
     }
@@ -56,7 +56,7 @@ fn load_cases<C: DeserializeOwned + Send + 'static>(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct UriCase {
+struct ConcernUriCase {
     uri: String,
     valid: bool,
     warning: Option<bool>,
@@ -64,18 +64,18 @@ struct UriCase {
     write_concern: Option<Map<String, Value>>,
 }
 
-impl UriCase {
+impl ConcernUriCase {
     fn check(&self) -> Result<(), String> {
         match (ConnectionString::parse(&self.uri), self.valid) {
             (Ok(parsed), true) => self.compare(&parsed),
-            (Err(error), true) => Err(format!("refused: {error}")),
+            (Err(error), true) => Err(format!("rejected: {error}")),
             (Err(_), false) => Ok(()),
-            // Where this suite leaves the warning open, the options' suite wants an invalid value
-            // to be ignored with one (`wTimeoutMS=-2`). Either way it must have no effect.
+            // `uri_options` expects an invalid value to be ignored with a warning (`wTimeoutMS=-2`). This suite says
+            // nothing about a warning. The value must have no effect.
             (Ok(parsed), false) if self.warning.is_none() && !parsed.warnings.is_empty() => {
                 equal("an invalid write concern", parsed.write_concern, None)
             }
-            (Ok(_), false) => Err("was not refused".to_owned()),
+            (Ok(_), false) => Err("was not rejected".to_owned()),
         }
     }
 
@@ -120,7 +120,7 @@ impl DocumentCase {
     }
 
     fn check_read_concern(&self, written: &Value) -> Result<(), String> {
-        // A client without a read concern has none to send.
+        // A client without a read concern sends none.
         let concern: Option<ReadConcern> = match written {
             Value::Object(fields) if fields.is_empty() => None,
             fields => Some(read(fields)?),

@@ -1,4 +1,4 @@
-//! The events of server discovery and monitoring: which, and in which order.
+//! Events of server discovery and monitoring, and their order.
 
 use bson::{Bson, Document, doc};
 use steadfast_core::{
@@ -8,7 +8,7 @@ use steadfast_core::{
     sdam::TopologyEffect,
 };
 
-use super::discovery_and_monitoring::{Script, documents, text};
+use super::discovery_and_monitoring::{ScriptedTopology, documents, text};
 use crate::{Case, Context, LoadError, Suite};
 
 /// The suite.
@@ -25,10 +25,11 @@ fn load(context: &Context) -> Result<Vec<Case>, LoadError> {
 }
 
 fn check(test: &Document) -> Result<(), String> {
-    let mut script = Script::start(test)?;
+    let mut script = ScriptedTopology::start(test)?;
     for (number, phase) in documents(test, "phases").enumerate() {
-        script.play(phase)?;
-        let actual: Vec<Document> = script.take_effects().into_iter().filter_map(event).collect();
+        script.apply_phase(phase)?;
+        let actual: Vec<Document> =
+            script.take_effects().into_iter().filter_map(event_document).collect();
         let outcome = phase.get_document("outcome").map_err(|error| error.to_string())?;
         let expected: Vec<&Document> = documents(outcome, "events").collect();
         compare(&actual, &expected).map_err(|why| format!("phase {number}: {why}"))?;
@@ -48,7 +49,7 @@ fn compare(actual: &[Document], expected: &[&Document]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether everything expected is there; more may be.
+/// Fails unless `actual` contains all of `expected`. Additional fields are allowed.
 fn matches(actual: &Bson, expected: &Bson) -> Result<(), String> {
     match (actual, expected) {
         (Bson::Document(actual), Bson::Document(expected)) => {
@@ -60,19 +61,19 @@ fn matches(actual: &Bson, expected: &Bson) -> Result<(), String> {
         (Bson::Array(actual), Bson::Array(expected)) if actual.len() == expected.len() => {
             actual.iter().zip(expected).try_for_each(|(actual, expected)| matches(actual, expected))
         }
-        // The multi-threaded have no use for this type, which says whom to ask first.
+        // A type of single-threaded drivers; for others it is `Unknown`.
         (Bson::String(actual), Bson::String(expected))
             if actual == "Unknown" && expected == "PossiblePrimary" =>
         {
             Ok(())
         }
         _ if actual == expected => Ok(()),
-        _ => Err(format!("{actual} instead of {expected}")),
+        _ => Err(format!("{actual}, not {expected}")),
     }
 }
 
-/// The event in the words of the specification's tests.
-fn event(effect: TopologyEffect) -> Option<Document> {
+/// Event in the suite's notation.
+fn event_document(effect: TopologyEffect) -> Option<Document> {
     let TopologyEffect::Emit(event) = effect else { return None };
     Some(match event {
         SdamEvent::TopologyOpening(_) => doc! {"topology_opening_event": {}},

@@ -1,5 +1,5 @@
-//! Choosing a server: which are suitable, which are near, which of two is less busy, and how the
-//! average round trip is kept. (The logging cases of the folder need a deployment.)
+//! Server selection: suitable servers, the latency window, the less busy of two servers, and the average round trip
+//! time. (The logging cases of the folder need a deployment and are a suite of their own.)
 
 mod in_window;
 mod round_trip;

@@ -1,4 +1,4 @@
-//! `mongodb+srv` connection strings, resolved by a table instead of DNS.
+//! `mongodb+srv` connection strings, resolved from a table instead of DNS.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -43,8 +43,8 @@ impl SrvCase {
     fn check(&self) -> Result<(), String> {
         let resolved = match (resolve(&self.uri), self.error) {
             (Err(_), true) => return Ok(()),
-            (Err(error), false) => return Err(format!("refused: {error}")),
-            (Ok(_), true) => return Err("was not refused".to_owned()),
+            (Err(error), false) => return Err(format!("rejected: {error}")),
+            (Ok(_), true) => return Err("was not rejected".to_owned()),
             (Ok(resolved), false) => resolved,
         };
         let HostInfo::HostIdentifiers(hosts) = &resolved.host_info else {
@@ -71,7 +71,7 @@ fn parsed_option(uri: &ConnectionString, name: &str) -> Result<Option<String>, S
         "user" => Ok(credential.and_then(|credential| credential.username.clone())),
         "password" => Ok(credential.and_then(|credential| credential.password.clone())),
         "db" | "auth_database" | "defaultDatabase" => Ok(namespace(uri)),
-        _ => Err(format!("no part of a connection string is called {name}")),
+        _ => Err(format!("unknown part of a connection string {name}")),
     }
 }
 
@@ -81,7 +81,7 @@ fn resolve(uri: &str) -> Result<ConnectionString, UriError> {
     parsed.resolve_srv(&answer, |_| 0)
 }
 
-/// What the name server of the specification's tests says.
+/// Looks up a name in the records that the specification lists for its tests.
 fn look_up(name: &SrvName) -> SrvAnswer {
     let label = |host: &str| host.strip_suffix(".test.build.10gen.cc").unwrap_or(host).to_owned();
     let (query, host) = (label(&name.query()), label(name.host()));
@@ -105,7 +105,7 @@ fn look_up(name: &SrvName) -> SrvAnswer {
 
 const LOCAL: &str = "localhost.test.build.10gen.cc";
 
-/// Name (in front of `test.build.10gen.cc`, or whole), port and host. There is no `test4` and no `test9`.
+/// Name (before `test.build.10gen.cc`, or the whole name), port and host. There is no `test4` and no `test9`.
 const SRV_RECORDS: &[(&str, u16, &str)] = &[
     ("_mongodb._tcp.test1", 27017, LOCAL),
     ("_mongodb._tcp.test1", 27018, LOCAL),
@@ -137,7 +137,7 @@ const SRV_RECORDS: &[(&str, u16, &str)] = &[
     ("_mongodb._tcp.build.10gen.cc", 27017, "build.10gen.cc"),
 ];
 
-/// Name (in front of `test.build.10gen.cc`) and the strings of one record.
+/// Name (before `test.build.10gen.cc`) and the strings of one record.
 const TXT_RECORDS: &[(&str, &[&str])] = &[
     ("test5", &["replicaSet=repl0&authSource=thisDB"]),
     ("test6", &["replicaSet=repl0"]),

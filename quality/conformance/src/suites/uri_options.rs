@@ -1,4 +1,4 @@
-//! The options of connection strings: which values they take, and which exclude each other.
+//! Options of connection strings: valid values, and options that exclude each other.
 
 use super::connection_string::load_uri_cases;
 use crate::{Case, Context, LoadError, Suite};

@@ -1,4 +1,4 @@
-//! The documents of collections before a test, and those expected after it.
+//! Initial data (`initialData`) and expected documents (`outcome`) of collections.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,22 @@ use steadfast::{
 use super::{
     deployment::Deployment,
     schema::CollectionData,
-    stop::{Step, Stop},
+    test_error::{TestError, TestResult},
 };
 
-/// Fills the collections, whatever they held before, and returns the cluster time after that.
+/// Drops and fills the collections, and returns the cluster time after that.
 ///
 /// All operations run in one session, with write concern `majority`.
-pub(super) async fn prepare(client: &Client, data: &[CollectionData]) -> Step<Option<ClusterTime>> {
+pub(super) async fn prepare(
+    client: &Client,
+    data: &[CollectionData],
+) -> TestResult<Option<ClusterTime>> {
     let mut session = client.start_session().await?;
     for collection in data {
         let CollectionData { collection_name, database_name, .. } = collection;
         fill(client, &mut session, collection)
             .await
-            .map_err(|stop| stop.within(format!("filling {database_name}.{collection_name}")))?;
+            .map_err(|error| error.within(format!("filling {database_name}.{collection_name}")))?;
     }
     if data.is_empty() {
         client.database("admin").run_command(doc! { "ping": 1 }).session(&mut session).await?;
@@ -31,7 +34,11 @@ pub(super) async fn prepare(client: &Client, data: &[CollectionData]) -> Step<Op
     Ok(session.cluster_time())
 }
 
-async fn fill(client: &Client, session: &mut ClientSession, data: &CollectionData) -> Step<()> {
+async fn fill(
+    client: &Client,
+    session: &mut ClientSession,
+    data: &CollectionData,
+) -> TestResult<()> {
     let database = client.database(&data.database_name);
     let options = CollectionOptions::builder().write_concern(WriteConcern::majority()).build();
     let collection = database.collection_with_options::<Document>(&data.collection_name, options);
@@ -50,7 +57,10 @@ async fn fill(client: &Client, session: &mut ClientSession, data: &CollectionDat
 
 /// Runs a `distinct` on each collection through each mongos: "StaleDbVersion Errors on Sharded Clusters" in the
 /// specification. A mongos that routes to a database for the first time in a transaction would fail the transaction.
-pub(super) async fn refresh_routing(deployment: &Deployment, data: &[CollectionData]) -> Step<()> {
+pub(super) async fn refresh_routing(
+    deployment: &Deployment,
+    data: &[CollectionData],
+) -> TestResult<()> {
     for mongos in &deployment.mongos {
         for CollectionData { database_name, collection_name, .. } in data {
             let database = mongos.client.database(database_name);
@@ -61,8 +71,8 @@ pub(super) async fn refresh_routing(deployment: &Deployment, data: &[CollectionD
     Ok(())
 }
 
-/// Whether the collections hold exactly these documents, whatever the order of their fields.
-pub(super) async fn check(client: &Client, data: &[CollectionData]) -> Step<()> {
+/// Fails unless the collections contain exactly these documents. The order of fields is not compared.
+pub(super) async fn check(client: &Client, data: &[CollectionData]) -> TestResult<()> {
     for expected in data {
         let CollectionData { collection_name, database_name, documents, .. } = expected;
         let options = CollectionOptions::builder()
@@ -77,26 +87,26 @@ pub(super) async fn check(client: &Client, data: &[CollectionData]) -> Step<()> 
         while cursor.advance().await? {
             found.push(cursor.deserialize_current()?);
         }
-        let normal = |documents: &[Document]| -> Vec<Sorted> {
-            documents.iter().map(|document| Sorted::of(&document.clone().into())).collect()
+        let unordered = |documents: &[Document]| -> Vec<UnorderedValue> {
+            documents.iter().map(|document| UnorderedValue::of(&document.clone().into())).collect()
         };
-        if normal(&found) != normal(documents) {
+        if unordered(&found) != unordered(documents) {
             let name = format!("{database_name}.{collection_name}");
-            return Err(Stop::failed(format!("{name} holds {found:?}, not {documents:?}")));
+            return Err(TestError::failed(format!("{name} contains {found:?}, not {documents:?}")));
         }
     }
     Ok(())
 }
 
-/// A value in which the order of fields does not count.
+/// A value without the order of its fields.
 #[derive(Debug, PartialEq)]
-enum Sorted {
-    Document(BTreeMap<String, Sorted>),
-    Array(Vec<Sorted>),
+enum UnorderedValue {
+    Document(BTreeMap<String, UnorderedValue>),
+    Array(Vec<UnorderedValue>),
     Other(Bson),
 }
 
-impl Sorted {
+impl UnorderedValue {
     fn of(value: &Bson) -> Self {
         match value {
             Bson::Document(document) => Self::Document(

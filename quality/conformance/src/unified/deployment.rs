@@ -1,6 +1,4 @@
-//! The deployments that tests run on, with the facts that requirements are about.
-//!
-//! Each is started when a test first requires it.
+//! Deployments of tests, with the properties that requirements name. Each is started when a test first requires it.
 
 mod balancer;
 mod embedded;
@@ -25,22 +23,22 @@ use super::{
 };
 use crate::{Context, Target};
 
-/// A deployment with clients of the runner's own.
+/// A deployment with the runner's clients.
 #[derive(Clone, Debug)]
 pub(super) struct Deployment {
     pub(super) uri: String,
-    pub(super) balanced: Option<Balanced>,
-    /// Client for set-up and for checks. On a sharded cluster it is connected to the first mongos alone: the format
-    /// asks for a single mongos that handles the initial data.
+    pub(super) load_balancer: Option<LoadBalancerUris>,
+    /// Client for set-up and checks. On a sharded cluster it is connected to the first mongos only: the format requires a
+    /// single mongos for the initial data.
     pub(super) client: Client,
-    /// Every mongos of a sharded cluster, also behind a load balancer. Empty for other deployments.
+    /// Every mongos of a sharded cluster, also behind a load balancer. Empty for other topologies.
     pub(super) mongos: Vec<MongosClient>,
-    pub(super) facts: Facts,
-    /// Held by the test that runs on it.
-    pub(super) turn: Arc<Mutex<()>>,
+    pub(super) facts: DeploymentFacts,
+    /// Locked by the running test.
+    pub(super) lock: Arc<Mutex<()>>,
 }
 
-/// A mongos with a client that is connected to it alone.
+/// A mongos with a client that is connected only to it.
 #[derive(Clone, Debug)]
 pub(super) struct MongosClient {
     pub(super) address: ServerAddress,
@@ -49,25 +47,25 @@ pub(super) struct MongosClient {
 
 /// Address of a deployment.
 #[derive(Clone, Debug)]
-struct Address {
+struct DeploymentAddress {
     uri: String,
-    balanced: Option<Balanced>,
-    /// Held by the test that runs on its servers, which may have several addresses.
-    turn: Arc<Mutex<()>>,
+    load_balancer: Option<LoadBalancerUris>,
+    /// Locked by the running test. Several addresses of the same servers share it.
+    lock: Arc<Mutex<()>>,
 }
 
-/// A deployment behind a load balancer whose mongos have known addresses.
+/// Further connection strings of a deployment behind a load balancer.
 #[derive(Clone, Debug)]
-pub(super) struct Balanced {
-    /// The connection string of a load balancer in front of the first mongos alone.
+pub(super) struct LoadBalancerUris {
+    /// Load balancer in front of the first mongos only.
     pub(super) one_mongos_uri: String,
-    /// The connection string of all mongos, without a load balancer: for the runner's own clients.
+    /// All mongos without a load balancer, for the runner's clients.
     cluster_uri: String,
 }
 
-impl From<String> for Address {
+impl From<String> for DeploymentAddress {
     fn from(uri: String) -> Self {
-        Self { uri, balanced: None, turn: Arc::default() }
+        Self { uri, load_balancer: None, lock: Arc::default() }
     }
 }
 
@@ -93,25 +91,25 @@ impl DeploymentKind {
     }
 }
 
-/// What requirements are about.
+/// Properties of a deployment that requirements name.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct DeploymentFacts {
     pub(super) topology: TopologyName,
     pub(super) version: Version,
     pub(super) auth: bool,
     pub(super) parameters: Document,
 }
 
-/// Why there is no deployment for a test.
+/// Reason why there is no deployment for a test.
 pub(super) enum NoDeployment {
-    /// None meets its requirements: what is lacking.
-    Unmet(String),
-    /// One could not be reached.
-    Broken(String),
+    /// No deployment meets the requirements: the unmet part.
+    UnmetRequirement(String),
+    /// A deployment could not be started or reached.
+    Unreachable(String),
 }
 
 impl Deployment {
-    /// The deployment for a test of a file.
+    /// Returns the deployment for a test of a file.
     pub(super) fn for_test(
         context: &Context,
         file: &TestFile,
@@ -122,32 +120,33 @@ impl Deployment {
             requirements::check(of_file, &deployment.facts)?;
             requirements::check(test, &deployment.facts)
         };
-        let mut lacking = String::new();
+        let mut missing = String::new();
         for address in candidates(context, [of_file, test]) {
-            let deployment = address().and_then(Self::at).map_err(NoDeployment::Broken)?;
+            let deployment = address().and_then(Self::at).map_err(NoDeployment::Unreachable)?;
             match suits(&deployment) {
                 Ok(()) => return Ok(deployment),
-                Err(what) => lacking = what,
+                Err(part) => missing = part,
             }
         }
-        Err(NoDeployment::Unmet(lacking))
+        Err(NoDeployment::UnmetRequirement(missing))
     }
 
-    /// The deployment at this address. Its facts are requested once.
-    fn at(address: Address) -> Result<Self, String> {
+    /// Returns the deployment at this address. Its properties are requested once.
+    fn at(address: DeploymentAddress) -> Result<Self, String> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(deployment) = known.get(&address.uri) {
             return Ok(deployment.clone());
         }
         let uri = address.uri.clone();
-        let found = background().block_on(Self::ask(address));
+        let found = background().block_on(Self::connect(address));
         let found = found.map_err(|error| format!("{uri}: {error}"))?;
         known.insert(uri, found.clone());
         Ok(found)
     }
 
-    async fn ask(Address { uri, balanced, turn }: Address) -> Result<Self, Error> {
-        let own_uri = balanced.as_ref().map_or(&uri, |balanced| &balanced.cluster_uri);
+    async fn connect(address: DeploymentAddress) -> Result<Self, Error> {
+        let DeploymentAddress { uri, load_balancer, lock } = address;
+        let own_uri = load_balancer.as_ref().map_or(&uri, |uris| &uris.cluster_uri);
         let client = Client::with_uri_str(own_uri).await?;
         let hello = client.database("admin").run_command(doc! { "hello": 1 }).await?;
         let is_mongos = hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid");
@@ -160,13 +159,13 @@ impl Deployment {
         let build = admin.run_command(doc! { "buildInfo": 1 }).await?;
         let parameters = admin.run_command(doc! { "getParameter": "*" }).await?;
         let options = admin.run_command(doc! { "getCmdLineOpts": 1 }).await?;
-        let facts = Facts {
+        let facts = DeploymentFacts {
             topology: topology(&uri, &hello),
             version: version(&build),
-            auth: demands_login(&options),
+            auth: requires_authentication(&options),
             parameters,
         };
-        Ok(Self { uri, balanced, client, mongos, facts, turn })
+        Ok(Self { uri, load_balancer, client, mongos, facts, lock })
     }
 
     /// Returns true if commands go through mongos.
@@ -174,7 +173,7 @@ impl Deployment {
         matches!(self.facts.topology, TopologyName::Sharded | TopologyName::LoadBalanced)
     }
 
-    /// The runner's clients by which all servers can be reached that run transactions: one for each mongos.
+    /// Returns the runner's clients of all servers that run transactions: one for each mongos.
     pub(super) fn transaction_clients(&self) -> Vec<&Client> {
         match &*self.mongos {
             [] => vec![&self.client],
@@ -188,7 +187,7 @@ const LOAD_BALANCED: &str = "loadBalanced=true";
 /// Deployments by their connection strings.
 static KNOWN: Mutex<BTreeMap<String, Deployment>> = Mutex::new(BTreeMap::new());
 
-/// Stops all real servers that the runner has started, when no test runs on them any more.
+/// Stops all real servers that the runner has started. No test may be running on them.
 pub(super) fn stop_servers() {
     let known = std::mem::take(&mut *KNOWN.lock().unwrap_or_else(PoisonError::into_inner));
     for deployment in known.into_values() {
@@ -212,31 +211,32 @@ async fn mongos_clients(uri: &str) -> Result<Vec<MongosClient>, Error> {
     Ok(clients)
 }
 
-/// The runtime of the runner's own clients, which outlive the tests' runtimes.
+/// Runtime of the runner's clients, which outlive the runtimes of tests.
 fn background() -> &'static Runtime {
     static BACKGROUND: OnceLock<Runtime> = OnceLock::new();
     BACKGROUND.get_or_init(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(1).enable_all().build().expect("a thread and a poller can be had")
+        builder.worker_threads(1).enable_all().build().expect("a runtime with one thread")
     })
 }
 
-/// Returns the address of a deployment, which is started if it has to be.
-type Candidate = Box<dyn Fn() -> Result<Address, String>>;
+/// Returns the address of a deployment, and starts the deployment if necessary.
+type Candidate = Box<dyn Fn() -> Result<DeploymentAddress, String>>;
 
-/// The deployments that may suit, those first that are most likely to. Of each list of requirements
-/// that there is, one must be met.
+/// Deployments that may meet the requirements, the most likely first. One requirement of each list must be met.
 fn candidates(context: &Context, requirements: [Option<&[Requirement]>; 2]) -> Vec<Candidate> {
     match &context.target {
         Target::Mongod6_0 => {
             let kinds = [DeploymentKind::ReplicaSet, DeploymentKind::Standalone];
             mongod::candidates(context, testbed::Version::V6_0, &kinds, requirements)
         }
-        Target::Mongod8_2 => newest(context, DeploymentKind::ReplicaSet, requirements),
-        Target::Mongod8_2Sharded => newest(context, DeploymentKind::Sharded, requirements),
-        Target::Mongod8_2Standalone => newest(context, DeploymentKind::Standalone, requirements),
+        Target::Mongod8_2 => mongod_8_2(context, DeploymentKind::ReplicaSet, requirements),
+        Target::Mongod8_2Sharded => mongod_8_2(context, DeploymentKind::Sharded, requirements),
+        Target::Mongod8_2Standalone => {
+            mongod_8_2(context, DeploymentKind::Standalone, requirements)
+        }
         Target::Mongod8_2LoadBalanced => {
-            newest(context, DeploymentKind::LoadBalanced, requirements)
+            mongod_8_2(context, DeploymentKind::LoadBalanced, requirements)
         }
         Target::Embedded => embedded::candidates(requirements),
         Target::EmbeddedSharded => embedded::sharded_candidates(requirements),
@@ -247,7 +247,7 @@ fn candidates(context: &Context, requirements: [Option<&[Requirement]>; 2]) -> V
     }
 }
 
-fn newest(
+fn mongod_8_2(
     context: &Context,
     kind: DeploymentKind,
     requirements: [Option<&[Requirement]>; 2],
@@ -255,7 +255,7 @@ fn newest(
     mongod::candidates(context, testbed::Version::V8_2, &[kind], requirements)
 }
 
-/// Returns true if the requirement allows this kind of deployment, whatever else it demands.
+/// Returns true if the requirement allows the topology of this kind of deployment. Other parts are not compared.
 fn allows(Requirement(wanted): &Requirement, kind: DeploymentKind) -> bool {
     let met = |&name: &TopologyName| requirements::is_met(name, kind.topology());
     wanted.topologies.as_ref().is_none_or(|names| names.iter().any(met))
@@ -282,7 +282,7 @@ fn version(build: &Document) -> Version {
     Version(part(0), part(1), part(2))
 }
 
-fn demands_login(options: &Document) -> bool {
+fn requires_authentication(options: &Document) -> bool {
     let parsed = options.get_document("parsed");
     let security = parsed.and_then(|parsed| parsed.get_document("security"));
     security.is_ok_and(|security| {

@@ -1,4 +1,4 @@
-//! The things that a test gives names to: clients, databases, collections, cursors, values.
+//! Entities of a test by name: clients, databases, collections, cursors, values.
 
 mod client;
 mod cursor;
@@ -21,17 +21,17 @@ use steadfast_core::description::TopologyDescription;
 
 pub(super) use self::{
     client::ClientEntity,
-    cursor::{HeldCursor, SharedCursor, opened},
+    cursor::{HeldCursor, SharedCursor, open_cursor},
     session::{SessionEntity, SessionInUse},
-    thread::Thread,
+    thread::TestThread,
 };
 use super::{
     deployment::Deployment,
-    schema::{self, CommonOptions},
-    stop::{Step, Stop},
+    schema::{CommonOptions, EntitySpec},
+    test_error::{TestError, TestResult},
 };
 
-/// What a name stands for.
+/// An entity.
 #[derive(Clone, Debug)]
 pub(super) enum Entity {
     Client(ClientEntity),
@@ -40,43 +40,43 @@ pub(super) enum Entity {
     Bucket(GridFsBucket),
     Session(SessionEntity),
     Cursor(SharedCursor),
-    Thread(Thread),
+    Thread(TestThread),
     Topology(Arc<TopologyDescription>),
     Bson(Bson),
 }
 
-/// The names of one test.
+/// The entities of one test.
 #[derive(Debug, Default)]
 pub(super) struct Entities {
     named: Mutex<BTreeMap<String, Entity>>,
-    /// Options of clients, unless the test gives them itself.
+    /// Default options of clients.
     defaults: Document,
-    /// Cluster time that each session gets when it is created.
+    /// Initial cluster time of new sessions.
     cluster_time: Mutex<Option<ClusterTime>>,
 }
 
 impl Entities {
-    /// No names yet. Clients get these options, unless the test gives them itself.
+    /// Creates an empty set. Clients get these default options.
     pub(super) fn new(defaults: Document) -> Self {
         Self { defaults, ..Self::default() }
     }
 
-    /// Advances the cluster time of every session that is created from now on.
+    /// Sets the initial cluster time of sessions that are created later.
     pub(super) fn advance_sessions_to(&self, time: Option<ClusterTime>) {
         *self.cluster_time.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }
 
-    /// What the name stands for.
-    pub(super) fn get(&self, name: &str) -> Step<Entity> {
+    /// Returns the entity of this name.
+    pub(super) fn get(&self, name: &str) -> TestResult<Entity> {
         let found = self.lock().get(name).cloned();
-        found.ok_or_else(|| Stop::failed(format!("there is no entity {name}")))
+        found.ok_or_else(|| TestError::failed(format!("there is no entity {name}")))
     }
 
-    /// Gives a name, which must be new.
-    pub(super) fn add(&self, name: &str, entity: Entity) -> Step<()> {
+    /// Adds an entity. The name must be new.
+    pub(super) fn add(&self, name: &str, entity: Entity) -> TestResult<()> {
         match self.lock().entry(name.to_owned()) {
             std::collections::btree_map::Entry::Occupied(_) => {
-                Err(Stop::failed(format!("there is an entity {name} already")))
+                Err(TestError::failed(format!("there is an entity {name} already")))
             }
             std::collections::btree_map::Entry::Vacant(place) => {
                 place.insert(entity);
@@ -85,100 +85,100 @@ impl Entities {
         }
     }
 
-    /// Makes the entities in their order.
+    /// Creates entities in their order.
     pub(super) async fn create(
         &self,
         deployment: &Deployment,
-        specs: &[schema::Entity],
-    ) -> Step<()> {
+        specs: &[EntitySpec],
+    ) -> TestResult<()> {
         for spec in specs {
             self.create_one(deployment, spec).await?;
         }
         Ok(())
     }
 
-    async fn create_one(&self, deployment: &Deployment, spec: &schema::Entity) -> Step<()> {
+    async fn create_one(&self, deployment: &Deployment, spec: &EntitySpec) -> TestResult<()> {
         match spec {
-            schema::Entity::Client(spec) => {
+            EntitySpec::Client(spec) => {
                 let client = ClientEntity::open(deployment, &self.defaults, spec).await?;
                 self.add(&spec.id, Entity::Client(client))
             }
-            schema::Entity::Database(spec) => {
+            EntitySpec::Database(spec) => {
                 let client = self.client(&spec.client)?.client;
                 let options = database_options(&spec.database_options)?;
                 let database = client.database_with_options(&spec.database_name, options);
                 self.add(&spec.id, Entity::Database(database))
             }
-            schema::Entity::Collection(spec) => {
+            EntitySpec::Collection(spec) => {
                 let database = self.database(&spec.database)?;
                 let options = collection_options(&spec.collection_options)?;
                 let collection = database.collection_with_options(&spec.collection_name, options);
                 self.add(&spec.id, Entity::Collection(collection))
             }
-            schema::Entity::Thread(spec) => self.add(&spec.id, Entity::Thread(Thread::start())),
-            schema::Entity::Session(spec) => {
+            EntitySpec::Thread(spec) => self.add(&spec.id, Entity::Thread(TestThread::start())),
+            EntitySpec::Session(spec) => {
                 let client = self.client(&spec.client)?;
                 let session = SessionEntity::start(self, &client, &spec.session_options).await?;
                 let time = self.cluster_time.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 if let Some(time) = time {
-                    session.take().await?.session().advance_cluster_time(&time);
+                    session.lock().await?.session().advance_cluster_time(&time);
                 }
                 self.add(&spec.id, Entity::Session(session))
             }
-            schema::Entity::Bucket(spec) => {
+            EntitySpec::Bucket(spec) => {
                 let database = self.database(&spec.database)?;
                 let options = bucket_options(&spec.bucket_options)?;
                 self.add(&spec.id, Entity::Bucket(database.gridfs_bucket(options)))
             }
-            schema::Entity::ClientEncryption(spec) => {
-                Err(Stop::needs("client-side encryption").within(&spec.id))
+            EntitySpec::ClientEncryption(spec) => {
+                Err(TestError::needs("client-side encryption").within(&spec.id))
             }
         }
     }
 
-    pub(super) fn client(&self, name: &str) -> Step<ClientEntity> {
+    pub(super) fn client(&self, name: &str) -> TestResult<ClientEntity> {
         match self.get(name)? {
             Entity::Client(client) => Ok(client),
             other => Err(mistyped(name, "client", &other)),
         }
     }
 
-    fn database(&self, name: &str) -> Step<Database> {
+    fn database(&self, name: &str) -> TestResult<Database> {
         match self.get(name)? {
             Entity::Database(database) => Ok(database),
             other => Err(mistyped(name, "database", &other)),
         }
     }
 
-    pub(super) fn thread(&self, name: &str) -> Step<Thread> {
+    pub(super) fn thread(&self, name: &str) -> TestResult<TestThread> {
         match self.get(name)? {
             Entity::Thread(thread) => Ok(thread),
             other => Err(mistyped(name, "thread", &other)),
         }
     }
 
-    pub(super) fn topology(&self, name: &str) -> Step<Arc<TopologyDescription>> {
+    pub(super) fn topology(&self, name: &str) -> TestResult<Arc<TopologyDescription>> {
         match self.get(name)? {
             Entity::Topology(description) => Ok(description),
             other => Err(mistyped(name, "topology description", &other)),
         }
     }
 
-    pub(super) fn bson(&self, name: &str) -> Step<Bson> {
+    pub(super) fn bson(&self, name: &str) -> TestResult<Bson> {
         match self.get(name)? {
             Entity::Bson(value) => Ok(value),
             other => Err(mistyped(name, "value", &other)),
         }
     }
 
-    pub(super) fn session(&self, name: &str) -> Step<SessionEntity> {
+    pub(super) fn session(&self, name: &str) -> TestResult<SessionEntity> {
         match self.get(name)? {
             Entity::Session(session) => Ok(session),
             other => Err(mistyped(name, "session", &other)),
         }
     }
 
-    /// The clients, to be closed in the end.
+    /// Returns all clients.
     pub(super) fn clients(&self) -> Vec<ClientEntity> {
         let entities = self.lock();
         let clients = entities.values().filter_map(|entity| match entity {
@@ -188,7 +188,7 @@ impl Entities {
         clients.collect()
     }
 
-    /// Lets go of everything, cursors first.
+    /// Drops all entities, cursors first.
     pub(super) fn clear(&self) {
         let mut entities = self.lock();
         entities.retain(|_, entity| !matches!(entity, Entity::Cursor(_)));
@@ -200,32 +200,32 @@ impl Entities {
     }
 }
 
-fn mistyped(name: &str, wanted: &str, found: &Entity) -> Stop {
-    Stop::failed(format!("the entity {name} is no {wanted}: {found:?}"))
+fn mistyped(name: &str, wanted: &str, found: &Entity) -> TestError {
+    TestError::failed(format!("the entity {name} is not a {wanted}: {found:?}"))
 }
 
-fn database_options(spec: &CommonOptions) -> Step<DatabaseOptions> {
+fn database_options(spec: &CommonOptions) -> TestResult<DatabaseOptions> {
     Ok(bson::deserialize_from_document(common_options(spec)?)?)
 }
 
-fn collection_options(spec: &CommonOptions) -> Step<CollectionOptions> {
+fn collection_options(spec: &CommonOptions) -> TestResult<CollectionOptions> {
     Ok(bson::deserialize_from_document(common_options(spec)?)?)
 }
 
-/// A bucket's options; one that the driver does not know must not be passed over.
-fn bucket_options(spec: &Document) -> Step<GridFsBucketOptions> {
+/// Options of a GridFS bucket. An unknown option is an error.
+fn bucket_options(spec: &Document) -> TestResult<GridFsBucketOptions> {
     let known = ["bucketName", "chunkSizeBytes", "readConcern", "readPreference", "writeConcern"];
     match spec.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) if key == "timeoutMS" => Err(Stop::needs("timeoutMS")),
+        Some(key) if key == "timeoutMS" => Err(TestError::needs("timeoutMS")),
         Some(key) if key != "disableMD5" => {
-            Err(Stop::failed(format!("a bucket knows no option {key}")))
+            Err(TestError::failed(format!("a bucket has no option {key}")))
         }
         _ => Ok(bson::deserialize_from_document(spec.clone())?),
     }
 }
 
-/// The defaults in the driver's own form.
-fn common_options(spec: &CommonOptions) -> Step<Document> {
+/// Options of a database or collection in the driver's form.
+fn common_options(spec: &CommonOptions) -> TestResult<Document> {
     let CommonOptions { read_concern, read_preference, write_concern, timeout_ms } = spec;
     let given = [
         ("readConcern", read_concern),

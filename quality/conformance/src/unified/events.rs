@@ -1,19 +1,19 @@
-//! The events of a client: kept as they come, and held against what a test expects.
+//! Events of a client: recorded, and compared with those that a test expects.
 
 mod editions;
 mod expect;
-mod journal;
+mod recorder;
 
 pub(super) use self::{
     expect::{expect, matches},
-    journal::{Journal, Watch},
+    recorder::{EventRecorder, ObservedEvents},
 };
 
 use steadfast::event::{cmap::CmapEvent, command::CommandEvent, sdam::SdamEvent};
 
 use super::schema::{EventFamily, EventName};
 
-/// An event of whatever kind.
+/// An event of a client.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Command(CommandEvent),
@@ -30,7 +30,7 @@ impl Event {
         }
     }
 
-    /// The name it has in test files, if it has one.
+    /// Returns the event's name in test files, if it has one.
     pub(super) fn name(&self) -> Option<EventName> {
         Some(match self {
             Self::Command(CommandEvent::Started(_)) => EventName::CommandStartedEvent,

@@ -1,7 +1,7 @@
-//! The log messages of a test: caught on their way out, and held against what the test expects.
+//! Log messages of a test: captured, and compared with those that the test expects (`expectLogMessages`).
 //!
-//! A test runs on one thread with a subscriber of its own, so what it logs is told from what other
-//! tests log at the same time; whose client a message is about, the message says by `topologyId`.
+//! A test runs on one thread with its own subscriber, so that log messages of concurrent tests are not captured. The
+//! field `topologyId` identifies the client of a message.
 
 mod editions;
 
@@ -22,112 +22,113 @@ use super::{
     schema::{
         Component, ExpectedLogMessage, ExpectedLogMessagesForClient, LogComponents, Severity,
     },
-    stop::{Step, Stop},
+    test_error::{TestError, TestResult},
 };
 
-/// The messages so far. Clones share them.
+/// Captured log messages. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Logs(Arc<Mutex<Caught>>);
+pub(super) struct CapturedLogs(Arc<Mutex<LogState>>);
 
 #[derive(Debug, Default)]
-struct Caught {
-    messages: Vec<Message>,
+struct LogState {
+    messages: Vec<LogMessage>,
     closed: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Message {
+struct LogMessage {
     component: Component,
     severity: Severity,
     data: Document,
 }
 
-impl Logs {
-    /// Runs `work` with all that is logged on this thread caught.
-    pub(super) fn during<R>(&self, work: impl FnOnce() -> R) -> R {
-        tracing::subscriber::with_default(Catch(self.clone()), work)
+impl CapturedLogs {
+    /// Runs `work` and captures the log messages of this thread.
+    pub(super) fn capture<R>(&self, work: impl FnOnce() -> R) -> R {
+        tracing::subscriber::with_default(LogSubscriber(self.clone()), work)
     }
 
-    /// Keeps nothing from now on.
+    /// Stops capturing.
     pub(super) fn close(&self) {
         self.lock().closed = true;
     }
 
-    /// Whether the messages about a client are those expected, one by one.
+    /// Fails unless the messages of a client are the expected ones, in order.
     pub(super) fn expect(
         &self,
         matcher: &Matcher<'_>,
         expected: &ExpectedLogMessagesForClient,
         (topology, components): (ObjectId, &LogComponents),
-    ) -> Step<()> {
+    ) -> TestResult<()> {
         let topology = Bson::String(topology.to_hex());
-        let is_about = |message: &Message| {
+        let is_about = |message: &LogMessage| {
             message.data.get("topologyId") == Some(&topology)
-                && components.keeps(message.component, message.severity)
-                && !expected.ignore_messages.iter().any(|other| other.is(matcher, message).is_ok())
+                && components.includes(message.component, message.severity)
+                && !expected.ignore_messages.iter().any(|it| it.compare(matcher, message).is_ok())
         };
-        let messages: Vec<Message> =
+        let messages: Vec<LogMessage> =
             self.lock().messages.iter().filter(|m| is_about(m)).cloned().collect();
-        let wanted = editions::by_the_book(&expected.messages);
+        let wanted = editions::specification_edition(&expected.messages);
         for (at, wanted) in wanted.iter().enumerate() {
             let Some(message) = messages.get(at) else {
                 let count = (expected.messages.len(), messages.len());
-                return Err(Stop::failed(format!(
+                return Err(TestError::failed(format!(
                     "expected {} messages, found {}: missing {wanted:?}; {}",
                     count.0,
                     count.1,
-                    shown(&messages)
+                    texts_of(&messages)
                 )));
             };
-            wanted
-                .is(matcher, message)
-                .map_err(|stop| stop.within(format!("message {at} of {}", shown(&messages))))?;
+            wanted.compare(matcher, message).map_err(|error| {
+                error.within(format!("message {at} of {}", texts_of(&messages)))
+            })?;
         }
         match messages.get(expected.messages.len()) {
-            Some(extra) if !expected.ignore_extra_messages => {
-                Err(Stop::failed(format!("unexpected message {extra:?} of {}", shown(&messages))))
-            }
+            Some(extra) if !expected.ignore_extra_messages => Err(TestError::failed(format!(
+                "unexpected message {extra:?} of {}",
+                texts_of(&messages)
+            ))),
             _ => Ok(()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Caught> {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn shown(messages: &[Message]) -> String {
+fn texts_of(messages: &[LogMessage]) -> String {
     let texts = messages.iter().map(|message| message.data.get_str("message").unwrap_or_default());
     format!("[{}]", texts.collect::<Vec<_>>().join(", "))
 }
 
 impl ExpectedLogMessage {
-    fn is(&self, matcher: &Matcher<'_>, message: &Message) -> Step<()> {
+    fn compare(&self, matcher: &Matcher<'_>, message: &LogMessage) -> TestResult<()> {
         let found = (message.component, message.severity);
         if found != (self.component, self.level) {
             let wanted = (self.component, self.level);
-            return Err(Stop::failed(format!("{found:?}, not {wanted:?}")));
+            return Err(TestError::failed(format!("{found:?}, not {wanted:?}")));
         }
         matcher
             .root(&self.data, &message.data)
-            .map_err(|stop| stop.within(format!("data {}", message.data)))?;
+            .map_err(|error| error.within(format!("data {}", message.data)))?;
         let Some(redacted) = self.failure_is_redacted else { return Ok(()) };
         let failure = message.data.get_str("failure").map_err(|_| "there is no failure")?;
-        // The driver's word for what it does not show.
+        // The driver's text for redacted values.
         if failure.contains("REDACTED") == redacted {
             return Ok(());
         }
-        Err(Stop::failed(format!(
+        Err(TestError::failed(format!(
             "the failure must {}be redacted: {failure}",
             if redacted { "" } else { "not " }
         )))
     }
 }
 
-/// Catches the driver's messages.
-struct Catch(Logs);
+/// Captures log messages of the driver.
+struct LogSubscriber(CapturedLogs);
 
-impl Subscriber for Catch {
+impl Subscriber for LogSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         !metadata.is_span() && component(metadata.target()).is_some()
     }
@@ -135,11 +136,11 @@ impl Subscriber for Catch {
     fn event(&self, event: &tracing::Event<'_>) {
         let Some(component) = component(event.metadata().target()) else { return };
         let mut data = Document::new();
-        event.record(&mut Fields(&mut data));
+        event.record(&mut FieldRecorder(&mut data));
         let severity = severity(*event.metadata().level());
-        let mut caught = self.0.lock();
-        if !caught.closed {
-            caught.messages.push(Message { component, severity, data });
+        let mut state = self.0.lock();
+        if !state.closed {
+            state.messages.push(LogMessage { component, severity, data });
         }
     }
 
@@ -173,10 +174,10 @@ fn severity(level: Level) -> Severity {
     }
 }
 
-/// Writes a message's fields into a document.
-struct Fields<'a>(&'a mut Document);
+/// Converts the fields of a message into a document.
+struct FieldRecorder<'a>(&'a mut Document);
 
-impl Visit for Fields<'_> {
+impl Visit for FieldRecorder<'_> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.0.insert(field.name(), value);
     }

@@ -1,4 +1,4 @@
-//! Whether a value is what a test expects: "Evaluating Matches" in the specification.
+//! Comparison of values with expected values: "Evaluating Matches" in the specification.
 
 use std::cmp::Ordering;
 
@@ -6,10 +6,10 @@ use bson::{Bson, Document};
 
 use super::{
     entities::Entities,
-    stop::{Step, Stop},
+    test_error::{TestError, TestResult},
 };
 
-/// Compares values. Operators that name entities look them up.
+/// Compares values. Entities are for operators that name them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Matcher<'a> {
     entities: &'a Entities,
@@ -20,18 +20,23 @@ impl<'a> Matcher<'a> {
         Self { entities }
     }
 
-    /// Whether a document that is a whole thing matches: it may have more fields than expected.
-    pub(super) fn root(&self, expected: &Document, actual: &Document) -> Step<()> {
+    /// Compares a root-level document, which may have additional fields.
+    pub(super) fn root(&self, expected: &Document, actual: &Document) -> TestResult<()> {
         self.document(expected, actual, true)
     }
 
-    /// Whether a value matches; `None` is one that is not there.
-    pub(super) fn value(&self, expected: &Bson, actual: Option<&Bson>, is_root: bool) -> Step<()> {
+    /// Compares a value; `None` is a missing one.
+    pub(super) fn value(
+        &self,
+        expected: &Bson,
+        actual: Option<&Bson>,
+        is_root: bool,
+    ) -> TestResult<()> {
         if let Some((operator, operand)) = operator(expected) {
             return self.operator(operator, operand, actual, is_root);
         }
         let Some(actual) = actual else {
-            return Err(Stop::failed(format!("expected {expected}, found nothing")));
+            return Err(TestError::failed(format!("expected {expected}, found no value")));
         };
         match (expected, actual) {
             (Bson::Document(expected), Bson::Document(actual)) => {
@@ -39,12 +44,12 @@ impl<'a> Matcher<'a> {
             }
             (Bson::Array(expected), Bson::Array(actual)) => self.array(expected, actual),
             _ if scalars_are_equal(expected, actual) => Ok(()),
-            _ => Err(Stop::failed(format!("expected {expected}, found {actual}"))),
+            _ => Err(TestError::failed(format!("expected {expected}, found {actual}"))),
         }
     }
 
-    /// Whether these documents match one by one, each as a whole thing.
-    pub(super) fn documents(&self, expected: &Bson, actual: &[Document]) -> Step<()> {
+    /// Compares documents one by one, each as a root-level document.
+    pub(super) fn documents(&self, expected: &Bson, actual: &[Document]) -> TestResult<()> {
         let Bson::Array(items) = expected else {
             let actual = actual.iter().cloned().map(Bson::Document).collect();
             return self.value(expected, Some(&Bson::Array(actual)), true);
@@ -52,26 +57,26 @@ impl<'a> Matcher<'a> {
         same_length(items.len(), actual.len(), || format!("{actual:?}"))?;
         for (at, (expected, actual)) in items.iter().zip(actual).enumerate() {
             self.value(expected, Some(&actual.clone().into()), true)
-                .map_err(|stop| stop.within(at))?;
+                .map_err(|error| error.within(at))?;
         }
         Ok(())
     }
 
-    fn document(&self, expected: &Document, actual: &Document, is_root: bool) -> Step<()> {
+    fn document(&self, expected: &Document, actual: &Document, is_root: bool) -> TestResult<()> {
         for (key, value) in expected {
-            self.value(value, actual.get(key), false).map_err(|stop| stop.within(key))?;
+            self.value(value, actual.get(key), false).map_err(|error| error.within(key))?;
         }
         let extra = actual.keys().find(|key| !expected.contains_key(key));
         match extra.filter(|_| !is_root) {
-            Some(key) => Err(Stop::failed(format!("unexpected field {key} in {actual}"))),
+            Some(key) => Err(TestError::failed(format!("unexpected field {key} in {actual}"))),
             None => Ok(()),
         }
     }
 
-    fn array(&self, expected: &[Bson], actual: &[Bson]) -> Step<()> {
+    fn array(&self, expected: &[Bson], actual: &[Bson]) -> TestResult<()> {
         same_length(expected.len(), actual.len(), || format!("{actual:?}"))?;
         for (at, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-            self.value(expected, Some(actual), false).map_err(|stop| stop.within(at))?;
+            self.value(expected, Some(actual), false).map_err(|error| error.within(at))?;
         }
         Ok(())
     }
@@ -82,11 +87,13 @@ impl<'a> Matcher<'a> {
         operand: &Bson,
         actual: Option<&Bson>,
         is_root: bool,
-    ) -> Step<()> {
-        let there = || actual.ok_or_else(|| Stop::failed(format!("{operator}: found nothing")));
+    ) -> TestResult<()> {
+        let present =
+            || actual.ok_or_else(|| TestError::failed(format!("{operator}: found no value")));
         let holds = |holds: bool| {
-            let shown = actual.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-            let wrong = || Stop::failed(format!("expected {operator} {operand}, found {shown}"));
+            let shown = actual.map_or_else(|| "no value".to_owned(), ToString::to_string);
+            let wrong =
+                || TestError::failed(format!("expected {operator} {operand}, found {shown}"));
             if holds { Ok(()) } else { Err(wrong()) }
         };
         match operator {
@@ -94,7 +101,7 @@ impl<'a> Matcher<'a> {
                 let wanted = operand.as_bool().ok_or("$$exists takes true or false")?;
                 holds(actual.is_some() == wanted)
             }
-            "$$type" => holds(is_of_type(operand, there()?)?),
+            "$$type" => holds(is_of_type(operand, present()?)?),
             "$$unsetOrMatches" => match actual {
                 None => Ok(()),
                 Some(actual) => self.value(operand, Some(actual), is_root),
@@ -105,32 +112,32 @@ impl<'a> Matcher<'a> {
             }
             "$$sessionLsid" => {
                 let name = operand.as_str().ok_or("$$sessionLsid takes a name")?;
-                holds(there()?.as_document() == Some(&self.entities.session(name)?.id))
+                holds(present()?.as_document() == Some(&self.entities.session(name)?.id))
             }
-            "$$lte" => holds(compare_numbers(there()?, operand).is_some_and(Ordering::is_le)),
-            "$$matchesHexBytes" => holds(hex(operand)? == bytes(there()?)),
+            "$$lte" => holds(compare_numbers(present()?, operand).is_some_and(Ordering::is_le)),
+            "$$matchesHexBytes" => holds(hex(operand)? == bytes(present()?)),
             "$$matchAsDocument" => {
-                let text = there()?.as_str().ok_or("$$matchAsDocument: found no text")?;
+                let text = present()?.as_str().ok_or("$$matchAsDocument: found no string")?;
                 self.value(operand, Some(&extended_json(text)?), false)
             }
             "$$matchAsRoot" => self.value(operand, actual, true),
-            other => Err(Stop::failed(format!("unknown operator {other}"))),
+            other => Err(TestError::failed(format!("unknown operator {other}"))),
         }
     }
 }
 
-/// The operator, if the value is one: a document whose only key begins with `$$`.
+/// Returns the operator and its operand if the value is a document whose only key begins with `$$`.
 fn operator(expected: &Bson) -> Option<(&str, &Bson)> {
     let mut fields = expected.as_document()?.iter();
     let (key, operand) = fields.next()?;
     (key.starts_with("$$") && fields.next().is_none()).then_some((key.as_str(), operand))
 }
 
-fn same_length(expected: usize, actual: usize, shown: impl FnOnce() -> String) -> Step<()> {
+fn same_length(expected: usize, actual: usize, shown: impl FnOnce() -> String) -> TestResult<()> {
     if expected == actual {
         return Ok(());
     }
-    Err(Stop::failed(format!("expected {expected} items, found {actual}: {}", shown())))
+    Err(TestError::failed(format!("expected {expected} items, found {actual}: {}", shown())))
 }
 
 /// "Flexible Numeric Comparisons": 1, 1 as a long and 1.0 are equal.
@@ -141,7 +148,7 @@ pub(super) fn scalars_are_equal(expected: &Bson, actual: &Bson) -> bool {
     }
 }
 
-/// The order of two numbers, neither of which is a decimal.
+/// Order of two numbers; `None` for decimals and other types.
 fn compare_numbers(a: &Bson, b: &Bson) -> Option<Ordering> {
     let integer = |value: &Bson| match *value {
         Bson::Int32(number) => Some(number.into()),
@@ -158,13 +165,13 @@ fn compare_numbers(a: &Bson, b: &Bson) -> Option<Ordering> {
     }
 }
 
-/// Whether the value is of one of the types, by the names of the query operator `$type`.
-fn is_of_type(types: &Bson, value: &Bson) -> Step<bool> {
+/// Returns true if the value has one of the types, by the names of the query operator `$type`.
+fn is_of_type(types: &Bson, value: &Bson) -> TestResult<bool> {
     let name = steadfast_query::value::type_name(value);
     let is_number = ["int", "long", "double", "decimal"].contains(&name);
     let fits = |wanted: &Bson| {
         let wanted = wanted.as_str().ok_or("$$type takes names")?;
-        Ok::<_, Stop>(wanted == name || (wanted == "number" && is_number))
+        Ok::<_, TestError>(wanted == name || (wanted == "number" && is_number))
     };
     match types {
         Bson::Array(types) => types.iter().map(fits).try_fold(false, |any, fits| Ok(any | fits?)),
@@ -172,9 +179,10 @@ fn is_of_type(types: &Bson, value: &Bson) -> Step<bool> {
     }
 }
 
-/// The bytes that hexadecimal digits stand for.
-pub(super) fn hex(operand: &Bson) -> Step<Vec<u8>> {
-    let bad = || Stop::failed(format!("{operand} is no even number of hexadecimal digits"));
+/// Decodes hexadecimal digits.
+pub(super) fn hex(operand: &Bson) -> TestResult<Vec<u8>> {
+    let bad =
+        || TestError::failed(format!("{operand} is not an even number of hexadecimal digits"));
     let digits = operand.as_str().filter(|text| text.len() % 2 == 0 && text.is_ascii());
     let digits = digits.ok_or_else(bad)?;
     let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| bad());
@@ -189,9 +197,10 @@ fn bytes(value: &Bson) -> Vec<u8> {
     }
 }
 
-fn extended_json(text: &str) -> Step<Bson> {
-    let bad =
-        |error: &dyn std::fmt::Display| Stop::failed(format!("{text} is no document: {error}"));
+fn extended_json(text: &str) -> TestResult<Bson> {
+    let bad = |error: &dyn std::fmt::Display| {
+        TestError::failed(format!("{text} is not a document: {error}"))
+    };
     let json: serde_json::Value = serde_json::from_str(text).map_err(|error| bad(&error))?;
     match Bson::try_from(json).map_err(|error| bad(&error))? {
         document @ Bson::Document(_) => Ok(document),
@@ -210,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_root_may_have_more_fields() {
+    fn only_root_documents_may_have_additional_fields() {
         assert!(matches(bson!({ "x": 1 }), bson!({ "x": 1, "y": 1 })));
         assert!(!matches(bson!({ "x": 1, "y": 1 }), bson!({ "x": 1 })));
         assert!(!matches(bson!({ "x": { "y": 1 } }), bson!({ "x": { "y": 1, "z": 1 } })));
@@ -221,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_equal_whatever_their_type_but_for_decimals() {
+    fn int_long_and_double_compare_by_value() {
         assert!(matches(bson!({ "x": 1 }), bson!({ "x": 1.0 })));
         assert!(matches(bson!({ "x": 1 }), bson!({ "x": 1_i64 })));
         assert!(!matches(bson!({ "x": 1 }), bson!({ "x": 1.5 })));
@@ -231,18 +240,20 @@ mod tests {
     }
 
     #[test]
-    fn a_field_may_have_to_be_there_or_not_to_be() {
-        let there = bson!({ "x": { "$$exists": true } });
+    fn exists_and_unset_or_matches_check_presence() {
+        let present = bson!({ "x": { "$$exists": true } });
         let absent = bson!({ "x": { "$$exists": false } });
-        assert!(matches(there.clone(), bson!({ "x": null })) && !matches(there, bson!({})));
+        assert!(matches(present.clone(), bson!({ "x": null })) && !matches(present, bson!({})));
         assert!(matches(absent.clone(), bson!({})) && !matches(absent, bson!({ "x": null })));
-        let perhaps = bson!({ "x": { "$$unsetOrMatches": 1 } });
-        assert!(matches(perhaps.clone(), bson!({})) && matches(perhaps.clone(), bson!({ "x": 1 })));
-        assert!(!matches(perhaps, bson!({ "x": 2 })));
+        let optional = bson!({ "x": { "$$unsetOrMatches": 1 } });
+        assert!(
+            matches(optional.clone(), bson!({})) && matches(optional.clone(), bson!({ "x": 1 }))
+        );
+        assert!(!matches(optional, bson!({ "x": 2 })));
     }
 
     #[test]
-    fn types_texts_and_bytes_are_compared_as_their_operators_say() {
+    fn type_document_and_hex_operators_compare_values() {
         assert!(matches(bson!({ "x": { "$$type": ["int", "long"] } }), bson!({ "x": 1_i64 })));
         assert!(matches(bson!({ "x": { "$$type": "number" } }), bson!({ "x": 1.5 })));
         assert!(!matches(bson!({ "x": { "$$type": "string" } }), bson!({ "x": 1 })));
@@ -255,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_have_as_many_items_and_only_those_of_a_cursor_are_roots() {
+    fn only_documents_of_a_cursor_are_roots() {
         assert!(!matches(bson!([1, 2]), bson!([1, 2, 3])));
         assert!(!matches(bson!([{ "x": 1 }]), bson!([{ "x": 1, "y": 1 }])));
         let entities = Entities::default();

@@ -1,4 +1,4 @@
-//! What a test does, and whether what comes of it is what it expects.
+//! Operations of a test, and comparison of their results with the expected ones.
 
 mod arguments;
 mod bucket;
@@ -16,7 +16,7 @@ mod runner;
 mod session;
 mod writes;
 
-/// Awaits an action, in the session if there is one.
+/// Awaits an action, in a session if the operation has one.
 macro_rules! awaited {
     ($session:ident, $action:expr) => {
         match $session.as_mut() {
@@ -26,8 +26,7 @@ macro_rules! awaited {
     };
 }
 
-/// Awaits an action that gives a cursor, in the session if there is one, and all that the cursor
-/// gives.
+/// Awaits an action that returns a cursor, in a session if the operation has one, and collects the cursor's documents.
 macro_rules! collected {
     ($session:ident, $action:expr) => {
         match $session.as_mut() {
@@ -39,7 +38,7 @@ macro_rules! collected {
         }
     };
 }
-/// Awaits an action, within a time limit if there is one.
+/// Awaits an action, with `timeoutMS` if the operation has it.
 macro_rules! within {
     ($timeout:ident, $action:expr) => {
         match $timeout {
@@ -63,93 +62,98 @@ use super::{
     entities::{Entity, SharedCursor},
     errors,
     matching::Matcher,
-    run::Run,
+    run::TestRun,
     schema::{Expectation, Operation},
-    stop::{Step, Stop},
+    test_error::{TestError, TestResult},
 };
 
-/// What an operation answered.
+/// Result of an operation.
 #[derive(Debug)]
-pub(super) enum Outcome {
-    /// Nothing at all.
+pub(super) enum OperationResult {
+    /// No result.
     Nothing,
-    /// A value; a document is a whole thing.
+    /// A value. A document is compared as a root-level document.
     Value(Bson),
-    /// What a cursor gave, each a whole thing.
+    /// Documents of a cursor. Each is compared as a root-level document.
     Documents(Vec<Document>),
     /// A cursor.
     Cursor(SharedCursor),
-    /// A collection that was made.
+    /// A created collection.
     Collection(Collection<Document>),
 }
 
-/// Why an operation did not answer.
+/// Error of an operation.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// The driver says so, as a test may expect.
+pub(super) enum OperationError {
+    /// Error of the driver, which a test may expect.
     Driver(Error),
-    /// The test cannot go on.
-    Stop(Stop),
+    /// Error that ends the test.
+    Test(TestError),
 }
 
-/// What became of an operation.
-type Done = Result<Outcome, Failure>;
+/// Result or error of an operation.
+type CallResult = Result<OperationResult, OperationError>;
 
-impl From<Error> for Failure {
+impl From<Error> for OperationError {
     fn from(error: Error) -> Self {
         Self::Driver(error)
     }
 }
 
-impl<S: Into<Stop>> From<S> for Failure
+impl<S: Into<TestError>> From<S> for OperationError
 where
-    S: NotAnError,
+    S: NoDriverError,
 {
-    fn from(stop: S) -> Self {
-        Self::Stop(stop.into())
+    fn from(error: S) -> Self {
+        Self::Test(error.into())
     }
 }
 
-/// Tells the reasons to stop from the driver's errors, which a test may expect.
-pub(super) trait NotAnError {}
-impl NotAnError for Stop {}
-impl NotAnError for String {}
-impl NotAnError for &str {}
-impl NotAnError for bson::error::Error {}
+/// Errors that end a test, as opposed to the driver's errors, which a test may expect.
+pub(super) trait NoDriverError {}
+impl NoDriverError for TestError {}
+impl NoDriverError for String {}
+impl NoDriverError for &str {}
+impl NoDriverError for bson::error::Error {}
 
-/// Carries out an operation, be it of the test or of one of its threads.
+/// Executes an operation of the test or of one of its threads.
 pub(super) fn execute(
-    run: Arc<Run>,
+    run: Arc<TestRun>,
     operation: Operation,
-) -> Pin<Box<dyn Future<Output = Step<()>> + Send>> {
-    Box::pin(async move { execute_within(run, operation).await.map(drop) })
+) -> Pin<Box<dyn Future<Output = TestResult<()>> + Send>> {
+    Box::pin(async move { execute_for_error(run, operation).await.map(drop) })
 }
 
-/// Carries out an operation, and gives the driver's error even if that is the one expected.
-fn execute_within(
-    run: Arc<Run>,
+/// Executes an operation and returns the driver's error, also if it is the expected one.
+fn execute_for_error(
+    run: Arc<TestRun>,
     operation: Operation,
-) -> Pin<Box<dyn Future<Output = Step<Option<Error>>> + Send>> {
+) -> Pin<Box<dyn Future<Output = TestResult<Option<Error>>> + Send>> {
     Box::pin(async move {
         let Operation { name, object, arguments, expect } = operation;
         let arguments = Arguments::new(&name, arguments);
         let done = if object == "testRunner" {
-            runner::call(&run, &name, arguments).await.map_err(Failure::Stop)
+            runner::call(&run, &name, arguments).await.map_err(OperationError::Test)
         } else {
             call(&run, &object, &name, arguments).await
         };
         let failed = match &done {
-            Err(Failure::Driver(error)) => Some(error.clone()),
-            Ok(_) | Err(Failure::Stop(_)) => None,
+            Err(OperationError::Driver(error)) => Some(error.clone()),
+            Ok(_) | Err(OperationError::Test(_)) => None,
         };
-        judge(&run, &name, &expect, done)
-            .map_err(|stop| stop.within(format!("{object}.{name}")))?;
+        check_result(&run, &name, &expect, done)
+            .map_err(|error| error.within(format!("{object}.{name}")))?;
         Ok(failed)
     })
 }
 
-async fn call(run: &Arc<Run>, object: &str, name: &str, mut arguments: Arguments) -> Done {
-    arguments.find_session(&run.entities).await?;
+async fn call(
+    run: &Arc<TestRun>,
+    object: &str,
+    name: &str,
+    mut arguments: Arguments,
+) -> CallResult {
+    arguments.lock_session(&run.entities).await?;
     match run.entities.get(object)? {
         Entity::Client(entity) => client::call(&entity, name, arguments).await,
         Entity::Database(database) => database::call(&database, name, arguments).await,
@@ -158,16 +162,21 @@ async fn call(run: &Arc<Run>, object: &str, name: &str, mut arguments: Arguments
         Entity::Session(entity) => session::call(run, &entity, name, arguments).await,
         Entity::Cursor(shared) => cursor::call(run, &shared, name, arguments).await,
         other @ (Entity::Thread(_) | Entity::Topology(_) | Entity::Bson(_)) => {
-            Err(Stop::failed(format!("{other:?} can do nothing")).into())
+            Err(TestError::failed(format!("{other:?} has no operations")).into())
         }
     }
 }
 
-/// Whether what became of an operation is what the test expects.
-fn judge(run: &Run, name: &str, expect: &Expectation, done: Done) -> Step<()> {
+/// Fails unless the result or error is the one that the test expects.
+fn check_result(
+    run: &TestRun,
+    name: &str,
+    expect: &Expectation,
+    done: CallResult,
+) -> TestResult<()> {
     let done = match done {
-        Err(Failure::Stop(stop)) => return Err(stop),
-        Err(Failure::Driver(error)) => Err(error),
+        Err(OperationError::Test(error)) => return Err(error),
+        Err(OperationError::Driver(error)) => Err(error),
         Ok(outcome) => Ok(outcome),
     };
     let matcher = Matcher::new(&run.entities);
@@ -175,12 +184,12 @@ fn judge(run: &Run, name: &str, expect: &Expectation, done: Done) -> Step<()> {
         (Expectation::Anything, _) => Ok(()),
         (Expectation::Error(expected), Err(error)) => {
             errors::expect(&matcher, expected, name, &error)
-                .map_err(|stop| stop.within(format!("the error is {error:?}")))
+                .map_err(|mismatch| mismatch.within(format!("the error is {error:?}")))
         }
         (Expectation::Error(_), Ok(outcome)) => {
-            Err(Stop::failed(format!("expected an error, but it answered {outcome:?}")))
+            Err(TestError::failed(format!("expected an error, not the result {outcome:?}")))
         }
-        (Expectation::Success { .. }, Err(error)) => Err(Stop::failed(format!("{error:?}"))),
+        (Expectation::Success { .. }, Err(error)) => Err(TestError::failed(format!("{error:?}"))),
         (Expectation::Success { result, save_as }, Ok(outcome)) => {
             if let Some(expected) = result {
                 outcome.expect(&matcher, expected)?;
@@ -193,22 +202,22 @@ fn judge(run: &Run, name: &str, expect: &Expectation, done: Done) -> Step<()> {
     }
 }
 
-impl Outcome {
-    fn expect(&self, matcher: &Matcher<'_>, expected: &Bson) -> Step<()> {
+impl OperationResult {
+    fn expect(&self, matcher: &Matcher<'_>, expected: &Bson) -> TestResult<()> {
         let checked = match self {
             Self::Nothing => matcher.value(expected, None, true),
             Self::Value(value) => matcher.value(expected, Some(value), true),
             Self::Documents(documents) => matcher.documents(expected, documents),
             Self::Cursor(_) | Self::Collection(_) => {
-                return Err(Stop::failed("cursors and collections are not compared"));
+                return Err(TestError::failed("cursors and collections are not compared"));
             }
         };
-        checked.map_err(|stop| stop.within(format!("result {self:?}")))
+        checked.map_err(|error| error.within(format!("result {self:?}")))
     }
 
-    fn into_entity(self) -> Step<Entity> {
+    fn into_entity(self) -> TestResult<Entity> {
         match self {
-            Self::Nothing => Err(Stop::failed("there is no result to be kept")),
+            Self::Nothing => Err(TestError::failed("there is no result to save")),
             Self::Value(value) => Ok(Entity::Bson(value)),
             Self::Documents(documents) => {
                 Ok(Entity::Bson(documents.into_iter().map(Bson::Document).collect()))
@@ -219,12 +228,12 @@ impl Outcome {
     }
 }
 
-/// An operation that the format knows and the driver has not, or one that nobody knows.
-fn unknown(of: &str, name: &str) -> Failure {
-    let lacking = match name {
+/// Error of an operation that the driver does not implement, or that the format does not have.
+fn unknown(of: &str, name: &str) -> OperationError {
+    let feature = match name {
         "count" => "the deprecated count, which the driver leaves out",
         "rename" => "renaming of collections",
-        _ => return Stop::failed(format!("unknown operation {name} of a {of}")).into(),
+        _ => return TestError::failed(format!("unknown operation {name} of a {of}")).into(),
     };
-    Stop::needs(lacking).into()
+    TestError::needs(feature).into()
 }

@@ -1,28 +1,31 @@
-//! Whether a deployment is one that a test is meant for.
+//! Requirements of tests (`runOnRequirements`).
 
 use bson::Bson;
 
 use super::{
-    deployment::Facts,
+    deployment::DeploymentFacts,
     matching::scalars_are_equal,
     schema::{Requirement, RequirementFields, Serverless, TopologyName},
 };
 
-/// Whether the deployment meets one of the requirements; if not, what the last of them lacks.
-pub(super) fn check(requirements: Option<&[Requirement]>, facts: &Facts) -> Result<(), String> {
+/// Fails if the deployment meets none of the requirements, with the unmet part of the last one.
+pub(super) fn check(
+    requirements: Option<&[Requirement]>,
+    facts: &DeploymentFacts,
+) -> Result<(), String> {
     let Some(requirements) = requirements else { return Ok(()) };
-    let mut lacking = "needs nothing that there is".to_owned();
+    let mut missing = "no requirement is listed".to_owned();
     for requirement in requirements {
         match unmet(&requirement.0, facts) {
             None => return Ok(()),
-            Some(what) => lacking = what,
+            Some(part) => missing = part,
         }
     }
-    Err(lacking)
+    Err(missing)
 }
 
-/// What the deployment lacks, in a few words.
-fn unmet(requirement: &RequirementFields, facts: &Facts) -> Option<String> {
+/// Part of the requirement that the deployment does not meet.
+fn unmet(requirement: &RequirementFields, facts: &DeploymentFacts) -> Option<String> {
     if let Some(topologies) = &requirement.topologies
         && !topologies.iter().any(|&topology| is_met(topology, facts.topology))
     {
@@ -48,14 +51,14 @@ fn unmet(requirement: &RequirementFields, facts: &Facts) -> Option<String> {
     unmet_parameter(requirement, facts)
 }
 
-/// Whether a test for one kind of deployment is for this one.
+/// Returns true if a test that requires the one topology can run on the other.
 pub(super) fn is_met(wanted: TopologyName, found: TopologyName) -> bool {
-    // The shards of today are replica sets.
+    // All shards are replica sets since MongoDB 3.6.
     let is_sharded_set = wanted == TopologyName::ShardedReplicaSet;
     wanted == found || is_sharded_set && found == TopologyName::Sharded
 }
 
-fn unmet_parameter(requirement: &RequirementFields, facts: &Facts) -> Option<String> {
+fn unmet_parameter(requirement: &RequirementFields, facts: &DeploymentFacts) -> Option<String> {
     for (name, expected) in requirement.server_parameters.iter().flat_map(|wanted| wanted.iter()) {
         if !facts.parameters.get(name).is_some_and(|actual| scalars_are_equal(expected, actual)) {
             return Some(format!("needs the server parameter {name}: {expected}"));
@@ -87,8 +90,8 @@ mod tests {
     use super::*;
     use crate::unified::schema::Version;
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> DeploymentFacts {
+        DeploymentFacts {
             topology: TopologyName::ReplicaSet,
             version: Version(6, 0, 5),
             auth: false,
@@ -102,19 +105,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_named() {
-        let lacking = |requirement| check_one(requirement).unwrap_err();
-        assert_eq!(lacking(doc! { "minServerVersion": "7.0" }), "needs server 7.0 or later");
-        assert_eq!(lacking(doc! { "maxServerVersion": "6.0.4" }), "needs server 6.0.4 or earlier");
-        assert_eq!(lacking(doc! { "topologies": ["sharded"] }), "needs a sharded cluster");
-        assert_eq!(lacking(doc! { "csfle": true }), "needs client-side encryption");
-        assert_eq!(lacking(doc! { "auth": true }), "needs authentication");
-        let parameter = lacking(doc! { "serverParameters": { "limit": 4 } });
+    fn unmet_requirement_is_named() {
+        let missing = |requirement| check_one(requirement).unwrap_err();
+        assert_eq!(missing(doc! { "minServerVersion": "7.0" }), "needs server 7.0 or later");
+        assert_eq!(missing(doc! { "maxServerVersion": "6.0.4" }), "needs server 6.0.4 or earlier");
+        assert_eq!(missing(doc! { "topologies": ["sharded"] }), "needs a sharded cluster");
+        assert_eq!(missing(doc! { "csfle": true }), "needs client-side encryption");
+        assert_eq!(missing(doc! { "auth": true }), "needs authentication");
+        let parameter = missing(doc! { "serverParameters": { "limit": 4 } });
         assert_eq!(parameter, "needs the server parameter limit: 4");
     }
 
     #[test]
-    fn one_requirement_met_is_enough() {
+    fn one_met_requirement_is_enough() {
         let requirements =
             [doc! { "topologies": ["single"] }, doc! { "minServerVersion": "6.0.5" }]
                 .map(|requirement| bson::deserialize_from_document(requirement).unwrap());

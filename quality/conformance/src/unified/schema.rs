@@ -1,8 +1,7 @@
-//! A test file, parsed as strictly as the format's JSON schema demands.
+//! Test files, parsed as strictly as the JSON schema of the format.
 //!
-//! What is not in the schema is refused, so that a test is never run without the half of it that
-//! nobody understood. Where the schema leaves a value open (an operation's arguments, an expected
-//! document), it stays BSON.
+//! A field that is not in the schema is an error, so that no test runs without a part of it. Values that the schema leaves
+//! open (arguments of operations, expected documents) are BSON.
 
 mod encryption;
 mod entity;
@@ -16,14 +15,14 @@ use serde::Deserialize;
 
 use self::primitives::{NonEmptyDocument, present};
 pub(super) use self::{
-    entity::{ClientSpec, CommonOptions, Entity, EventName, ServerApiSpec},
+    entity::{ClientSpec, CommonOptions, EntitySpec, EventName, ServerApiSpec},
     error::ExpectedError,
     event::{CommandExpectation, EventExpectation, EventFamily, ExpectedEventsForClient},
     log::{Component, ExpectedLogMessage, ExpectedLogMessagesForClient, LogComponents, Severity},
     primitives::{NonEmpty, Version},
 };
 
-/// The newest version of the format whose files are understood.
+/// Newest supported version of the format.
 pub(super) const NEWEST: Version = Version(1, 28, 0);
 
 /// A test file.
@@ -34,7 +33,7 @@ pub(super) struct TestFile {
     _description: String,
     pub(super) schema_version: Version,
     pub(super) run_on_requirements: Option<NonEmpty<Requirement>>,
-    pub(super) create_entities: Option<NonEmpty<Entity>>,
+    pub(super) create_entities: Option<NonEmpty<EntitySpec>>,
     pub(super) initial_data: Option<NonEmpty<CollectionData>>,
     pub(super) tests: NonEmpty<Test>,
     #[serde(rename = "_yamlAnchors")]
@@ -42,13 +41,13 @@ pub(super) struct TestFile {
 }
 
 impl TestFile {
-    /// Reads a file; an error says what is wrong with it.
+    /// Parses a file.
     pub(super) fn parse(document: Document) -> Result<Self, String> {
         bson::deserialize_from_document(document).map_err(|error| error.to_string())
     }
 
-    /// Whether this runner understands files of that version.
-    pub(super) fn is_understood(&self) -> bool {
+    /// Returns true if the runner supports the version of the file.
+    pub(super) fn has_supported_version(&self) -> bool {
         self.schema_version.0 == NEWEST.0 && self.schema_version <= NEWEST
     }
 }
@@ -67,7 +66,7 @@ pub(super) struct Test {
     pub(super) outcome: Option<NonEmpty<CollectionData>>,
 }
 
-/// What a deployment must be for tests to run on it; at least one thing.
+/// A requirement of tests (`runOnRequirement`) with at least one field.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "RequirementFields")]
 pub(super) struct Requirement(pub(super) RequirementFields);
@@ -107,11 +106,11 @@ impl TryFrom<RequirementFields> for Requirement {
             && auth.is_none()
             && auth_mechanism.is_none()
             && csfle.is_none();
-        if empty { Err("a requirement that requires nothing") } else { Ok(Self(fields)) }
+        if empty { Err("a requirement without fields") } else { Ok(Self(fields)) }
     }
 }
 
-/// The kinds of deployment.
+/// Topologies of deployments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum TopologyName {
@@ -124,7 +123,7 @@ pub(super) enum TopologyName {
     LoadBalanced,
 }
 
-/// Whether a test is for Atlas Serverless.
+/// Requirement of Atlas Serverless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Serverless {
@@ -133,7 +132,7 @@ pub(super) enum Serverless {
     Allow,
 }
 
-/// Whether a test needs client-side encryption.
+/// Requirement of client-side encryption.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(from = "CsfleFields")]
 pub(super) struct Csfle {
@@ -159,7 +158,7 @@ impl From<CsfleFields> for Csfle {
     }
 }
 
-/// What a collection holds: before a test, or after it.
+/// Documents of a collection, before or after a test.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CollectionData {
@@ -169,7 +168,7 @@ pub(super) struct CollectionData {
     pub(super) documents: Vec<Document>,
 }
 
-/// Something to do, and what is to come of it.
+/// An operation and its expected result.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "OperationFields")]
 pub(super) struct Operation {
@@ -179,14 +178,14 @@ pub(super) struct Operation {
     pub(super) expect: Expectation,
 }
 
-/// What is to come of an operation.
+/// Expected result of an operation.
 #[derive(Clone, Debug)]
 pub(super) enum Expectation {
-    /// Whatever it is.
+    /// Any result or error (`ignoreResultAndError`).
     Anything,
-    /// It succeeds, perhaps with this result, and perhaps the result is kept under a name.
+    /// A success, with this result, which is saved as an entity, if these are given.
     Success { result: Option<Bson>, save_as: Option<String> },
-    /// It fails, and this is true of the error.
+    /// This error.
     Error(Box<ExpectedError>),
 }
 
@@ -220,9 +219,9 @@ impl TryFrom<OperationFields> for Operation {
         let wants_success = result.is_some() || save_as.is_some();
         let expect = match (ignored, expect_error) {
             (Some(_), error) if error.is_some() || wants_success => {
-                return Err("ignoreResultAndError beside an expectation");
+                return Err("ignoreResultAndError with an expectation");
             }
-            (_, Some(_)) if wants_success => return Err("expectError beside a result"),
+            (_, Some(_)) if wants_success => return Err("expectError with a result"),
             (_, Some(error)) => Expectation::Error(Box::new(error)),
             (Some(true), None) => Expectation::Anything,
             (_, None) => Expectation::Success { result, save_as },

@@ -1,5 +1,4 @@
-//! The runner can fail: tests that must not pass do not, each for its own reason. What it must not
-//! fail, the suites show.
+//! Tests that the runner must fail, each for one reason. The suites have the tests that it must pass.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use bson::{Bson, Document, doc};
 use super::{TestFile, run_one};
 use crate::{CaseResult, Context, SpecDir, Target};
 
-/// Runs a test with a client, a database and a collection that holds `{ _id: 1, x: 1 }`.
+/// Runs a test with a client, a database and a collection that contains `{ _id: 1, x: 1 }`.
 fn run(test: Document) -> CaseResult {
     run_on(Target::Mongod6_0, test)
 }
@@ -39,13 +38,13 @@ fn run_on(target: Target, test: Document) -> CaseResult {
     run_one(&Context::new(spec, target), &file, 0)
 }
 
-/// A test that finds everything, with this beside its operations.
+/// Runs a test with one `find` and this expectation.
 fn find_and(key: &str, expected: Bson) -> CaseResult {
     let find = doc! { "name": "find", "object": "coll", "arguments": { "filter": {} } };
     run(doc! { "operations": [find], key: expected })
 }
 
-fn operate(operation: Document) -> CaseResult {
+fn run_operation(operation: Document) -> CaseResult {
     run(doc! { "operations": [operation] })
 }
 
@@ -66,7 +65,7 @@ fn events(names: &[&str], ignore_extra: bool) -> Bson {
 }
 
 #[test]
-fn events_must_be_those_expected_and_no_others() {
+fn missing_and_unexpected_events_fail() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     assert_eq!(find_and("expectEvents", events(&["find"], false)), CaseResult::Pass);
@@ -77,7 +76,7 @@ fn events_must_be_those_expected_and_no_others() {
 }
 
 #[test]
-fn log_messages_must_be_those_expected_and_no_others() {
+fn missing_and_unexpected_log_messages_fail() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let logs = |texts: &[&str], level: &str| {
@@ -97,7 +96,7 @@ fn log_messages_must_be_those_expected_and_no_others() {
 }
 
 #[test]
-fn collections_must_hold_what_is_expected() {
+fn other_documents_than_the_outcome_fail() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let outcome = |documents: Vec<Document>| {
@@ -112,19 +111,19 @@ fn collections_must_hold_what_is_expected() {
 }
 
 #[test]
-fn results_and_errors_must_be_those_expected() {
+fn other_results_and_errors_than_expected_fail() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let insert = |expected: Document| {
         let mut insert = doc! { "name": "insertOne", "object": "coll", "arguments": { "document": { "_id": 1 } } };
         insert.extend(expected);
-        operate(insert)
+        run_operation(insert)
     };
     let error = |expected: Document| insert(doc! { "expectError": expected });
     assert_eq!(error(doc! { "errorCode": 11000, "isClientError": false }), CaseResult::Pass);
     assert_fails(error(doc! { "errorCode": 11001 }), "its code is");
-    assert_fails(error(doc! { "isClientError": true }), "that the client raised it");
-    assert_fails(error(doc! { "errorContains": "no such words" }), "it does not say");
+    assert_fails(error(doc! { "isClientError": true }), "isClientError");
+    assert_fails(error(doc! { "errorContains": "no such words" }), "its message lacks");
     assert_fails(error(doc! { "errorLabelsContain": ["Nonsense"] }), "it lacks the label");
     assert_fails(error(doc! { "errorResponse": { "n": 7 } }), "the reply");
     assert_fails(insert(doc! {}), "E11000");
@@ -132,7 +131,7 @@ fn results_and_errors_must_be_those_expected() {
     let find = |expected: Document| {
         let mut find = doc! { "name": "find", "object": "coll", "arguments": { "filter": {} } };
         find.extend(expected);
-        operate(find)
+        run_operation(find)
     };
     assert_eq!(find(doc! { "expectResult": [{ "_id": 1 }] }), CaseResult::Pass);
     assert_fails(find(doc! { "expectResult": [{ "_id": 2 }] }), "_id");
@@ -141,21 +140,21 @@ fn results_and_errors_must_be_those_expected() {
 }
 
 #[test]
-fn what_the_driver_lacks_is_skipped_and_what_nobody_knows_fails() {
+fn unsupported_operation_is_skipped_and_unknown_operation_fails() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let count = doc! { "name": "count", "object": "coll", "arguments": {} };
-    let lacking = "needs the deprecated count, which the driver leaves out";
-    assert_eq!(operate(count), CaseResult::Skip(lacking.to_owned()));
-    assert_fails(operate(doc! { "name": "sing", "object": "coll" }), "unknown operation");
+    let reason = "needs the deprecated count, which the driver leaves out";
+    assert_eq!(run_operation(count), CaseResult::Skip(reason.to_owned()));
+    assert_fails(run_operation(doc! { "name": "sing", "object": "coll" }), "unknown operation");
     let argument =
         doc! { "name": "find", "object": "coll", "arguments": { "filter": {}, "volume": 1 } };
-    assert_fails(operate(argument), "knows no argument volume");
-    assert_fails(operate(doc! { "name": "find", "object": "nobody" }), "no entity nobody");
+    assert_fails(run_operation(argument), "has no argument volume");
+    assert_fails(run_operation(doc! { "name": "find", "object": "missing" }), "no entity missing");
 }
 
 #[test]
-fn a_test_that_fails_leaves_no_fail_point_behind() {
+fn fail_points_are_disabled_after_a_failed_test() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let fail_point = doc! {
@@ -170,11 +169,11 @@ fn a_test_that_fails_leaves_no_fail_point_behind() {
     let find = doc! { "name": "find", "object": "coll", "arguments": { "filter": {} } };
     let failing = run(doc! { "operations": [fail_point, find.clone()] });
     assert_fails(failing, "UnknownError");
-    assert_eq!(operate(find), CaseResult::Pass);
+    assert_eq!(run_operation(find), CaseResult::Pass);
 }
 
 #[test]
-fn an_operation_that_fails_on_a_thread_fails_the_test() {
+fn failed_operation_on_a_thread_fails_the_test() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let on_thread = |operation: Document| {
@@ -194,7 +193,7 @@ fn an_operation_that_fails_on_a_thread_fails_the_test() {
 }
 
 #[test]
-fn an_error_without_a_partial_result_has_none() {
+fn missing_partial_result_fails_unless_optional() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let fail_point = doc! {
@@ -222,7 +221,7 @@ fn an_error_without_a_partial_result_has_none() {
 }
 
 #[test]
-fn errors_of_single_writes_are_no_top_level_errors_of_a_client_bulk_write() {
+fn write_errors_are_not_top_level_errors_of_a_client_bulk_write() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let failing = |error: Document| {
@@ -238,11 +237,11 @@ fn errors_of_single_writes_are_no_top_level_errors_of_a_client_bulk_write() {
     assert_eq!(failing(doc! { "writeErrors": { "0": { "code": 11000 } } }), CaseResult::Pass);
     assert_fails(failing(doc! { "errorCode": 11000 }), "its code is");
     assert_fails(failing(doc! { "errorCodeName": "DuplicateKey" }), "its code is");
-    assert_fails(failing(doc! { "errorContains": "E11000" }), "it does not say");
+    assert_fails(failing(doc! { "errorContains": "E11000" }), "its message lacks");
 }
 
 #[test]
-fn an_event_is_waited_for_ten_seconds() {
+fn wait_for_event_times_out_after_ten_seconds() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(testbed::spec_tests());
     let never = doc! {

@@ -1,21 +1,21 @@
-//! Parts that the tests of all targets share.
+//! Functions that the tests of all targets share.
 
 use std::{env, io};
 
 use conformance::{Context, SpecDir, SuiteReport, Target, figures};
 
-/// Opens the folder of the suites for runs on this target. The test has found it there.
+/// Opens the folder of the suites for runs on this target.
 pub(crate) fn context(target: &Target) -> Context {
     let dir = testbed::spec_tests().unwrap_or_else(|error| panic!("{error}"));
     let spec = SpecDir::open(dir).unwrap_or_else(|error| panic!("{error}"));
     Context::new(spec, target.clone())
 }
 
-/// Asserts that a suite has passed on this target, with the published figures. These are of the servers and suites that
-/// the tests fetch, which the variables replace.
+/// Asserts that a suite has passed on this target with the expected figures. These apply to the fetched servers and suites
+/// only, not to those of the environment variables.
 pub(crate) fn check(report: &SuiteReport, target: &Target, variables: &[&str]) {
     if !report.second_tries.is_empty() {
-        // Not captured, so that it is seen although the test passes: the figures of first tries are published.
+        // Standard error is not captured, so that second tries are visible although the test passes.
         report.write(&mut io::stderr()).expect("the standard error can be written to");
     }
     assert!(report.is_ok(), "{}", report.complaints().join("\n"));
@@ -24,7 +24,7 @@ pub(crate) fn check(report: &SuiteReport, target: &Target, variables: &[&str]) {
     }
 }
 
-/// A test for each suite, which calls `passes` with its name.
+/// Declares a test for each suite, which calls `passes` with its name.
 #[macro_export]
 macro_rules! test_each_suite {
     ($($name:ident,)*) => {

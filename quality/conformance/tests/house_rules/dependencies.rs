@@ -1,4 +1,4 @@
-//! Which way dependencies point.
+//! Allowed dependencies between the crates of the workspace, and of the crates without I/O.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,23 +10,23 @@ use serde::Deserialize;
 
 use crate::{assert_none, publishing::Manifest, root};
 
-/// What a crate may know of the workspace in the code that is shipped, and whether it is published.
-struct Place {
+/// Crates of the workspace that a crate may depend on, except for its tests, and whether it is published.
+struct CrateRule {
     name: &'static str,
     published: bool,
-    may_know: &'static [&'static str],
+    allowed: &'static [&'static str],
 }
 
-const fn published(name: &'static str, may_know: &'static [&'static str]) -> Place {
-    Place { name, published: true, may_know }
+const fn published(name: &'static str, allowed: &'static [&'static str]) -> CrateRule {
+    CrateRule { name, published: true, allowed }
 }
 
-const fn private(name: &'static str, may_know: &'static [&'static str]) -> Place {
-    Place { name, published: false, may_know }
+const fn private(name: &'static str, allowed: &'static [&'static str]) -> CrateRule {
+    CrateRule { name, published: false, allowed }
 }
 
-/// The house. A crate that is not named here has no place in it yet: decide on one.
-const HOUSE: &[Place] = &[
+/// Rules of all crates. A new crate needs a line here.
+const CRATES: &[CrateRule] = &[
     published("steadfast-wire", &[]),
     published("steadfast-core", &[]),
     published("steadfast-value", &[]),
@@ -91,15 +91,15 @@ const HOUSE: &[Place] = &[
     ),
 ];
 
-/// These must not know the driver even in their tests: what tests it must not lean on it.
+/// Crates that must not depend on the driver even in their tests, because they test it.
 const INDEPENDENT: &[&str] =
     &["blackpipe-base", "blackpipe", "steadfast-embedded", "steadfast-testbed"];
 
-/// The crates without I/O, clock and randomness.
+/// Crates without I/O, clock and randomness.
 const PURE: &[&str] = &["steadfast-wire", "steadfast-core", "steadfast-value", "steadfast-query"];
 
-/// What those crates may not depend on by themselves. (`bson` brings randomness along, for ids that
-/// they do not make; that they do not, `clippy.toml` in these crates asserts.)
+/// Crates that those may not depend on directly. (`bson` depends on randomness for new ObjectIds; `clippy.toml` forbids
+/// these crates to create any.)
 const IMPURE: &[&str] = &[
     "async-std",
     "chrono",
@@ -118,10 +118,11 @@ const IMPURE: &[&str] = &[
     "uuid",
 ];
 
-/// What may not come in even by way of something else, tests included.
-const NEVER_BENEATH: &[&str] = &["async-std", "hickory-resolver", "mio", "rustls", "smol", "tokio"];
+/// Crates that those may not depend on indirectly either, including their tests.
+const BANNED_INDIRECTLY: &[&str] =
+    &["async-std", "hickory-resolver", "mio", "rustls", "smol", "tokio"];
 
-/// What `cargo metadata` tells of the workspace.
+/// Output of `cargo metadata`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
     packages: Vec<Package>,
@@ -130,7 +131,7 @@ pub(crate) struct Metadata {
 #[derive(Debug, Deserialize)]
 struct Package {
     name: String,
-    /// The registries it may be published to: absent for any, empty for none.
+    /// Registries that it may be published to: absent for any, empty for none.
     publish: Option<Vec<String>>,
     dependencies: Vec<Dependency>,
     #[serde(flatten)]
@@ -140,9 +141,9 @@ struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
-    /// Absent for an ordinary dependency, else `dev` or `build`.
+    /// Absent for a normal dependency, else `dev` or `build`.
     kind: Option<String>,
-    /// Requirement on the version: `*` if the manifest names none, and then only a path.
+    /// Version requirement; `*` if the manifest has only a path.
     #[serde(default)]
     req: String,
 }
@@ -152,7 +153,7 @@ impl Package {
         self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
     }
 
-    /// What the shipped code depends on.
+    /// Names of its dependencies, without those of tests.
     fn shipped(&self) -> impl Iterator<Item = &str> {
         let shipped = self.dependencies.iter().filter(|dep| dep.kind.as_deref() != Some("dev"));
         shipped.map(|dep| dep.name.as_str())
@@ -170,49 +171,54 @@ impl Metadata {
         serde_json::from_slice(&output.stdout).expect("cargo's own format")
     }
 
-    /// The published crates, by name.
+    /// Names and manifests of the published crates.
     pub(crate) fn published(&self) -> impl Iterator<Item = (&str, &Manifest)> {
         let published = self.packages.iter().filter(|package| package.is_published());
         published.map(|it| (it.name.as_str(), it.manifest.as_ref().expect("all fields")))
     }
 
-    /// Crates of the workspace that a registry must have before it accepts this one: cargo strips
-    /// dev-dependencies by path alone, and keeps those with a version.
+    /// Crates of the workspace that must be published before this one. Cargo removes dev-dependencies with only a path,
+    /// and keeps those with a version.
     pub(crate) fn needed_to_publish(&self, name: &str) -> impl Iterator<Item = &str> {
-        let in_house = |name: &str| self.packages.iter().any(|other| other.name == name);
+        let in_workspace = |name: &str| self.packages.iter().any(|other| other.name == name);
         let package = self.packages.iter().find(|package| package.name == name);
         let dependencies = package.into_iter().flat_map(|package| &package.dependencies);
         dependencies
-            .filter(move |dependency| in_house(&dependency.name) && dependency.req != "*")
+            .filter(move |dependency| in_workspace(&dependency.name) && dependency.req != "*")
             .map(|dependency| dependency.name.as_str())
     }
 
     fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         for package in &self.packages {
-            let Some(place) = HOUSE.iter().find(|place| place.name == package.name) else {
-                complaints.push(format!("{} has no place in the house", package.name));
+            let Some(rule) = CRATES.iter().find(|rule| rule.name == package.name) else {
+                complaints.push(format!("{} has no line in CRATES", package.name));
                 continue;
             };
-            if place.published != package.is_published() {
-                complaints.push(format!("{}: publish = {}", place.name, package.is_published()));
+            if rule.published != package.is_published() {
+                complaints.push(format!("{}: publish = {}", rule.name, package.is_published()));
             }
-            self.check_neighbours(package, place, &mut complaints);
+            self.check_workspace_dependencies(package, rule, &mut complaints);
             check_purity(package, &mut complaints);
         }
         complaints
     }
 
-    fn check_neighbours(&self, package: &Package, place: &Place, complaints: &mut Vec<String>) {
-        let in_house = |name: &str| self.packages.iter().any(|other| other.name == name);
-        for name in package.shipped().filter(|name| in_house(name) && *name != package.name) {
-            if !place.may_know.contains(&name) {
+    fn check_workspace_dependencies(
+        &self,
+        package: &Package,
+        rule: &CrateRule,
+        complaints: &mut Vec<String>,
+    ) {
+        let in_workspace = |name: &str| self.packages.iter().any(|other| other.name == name);
+        for name in package.shipped().filter(|name| in_workspace(name) && *name != package.name) {
+            if !rule.allowed.contains(&name) {
                 complaints.push(format!("{} depends on {name}", package.name));
             }
         }
-        let knows_driver = package.dependencies.iter().any(|dep| dep.name == "steadfast");
-        if INDEPENDENT.contains(&place.name) && knows_driver {
-            complaints.push(format!("{} knows the driver that it tests", place.name));
+        let depends_on_driver = package.dependencies.iter().any(|dep| dep.name == "steadfast");
+        if INDEPENDENT.contains(&rule.name) && depends_on_driver {
+            complaints.push(format!("{} depends on the driver that it tests", rule.name));
         }
     }
 }
@@ -226,16 +232,16 @@ fn check_purity(package: &Package, complaints: &mut Vec<String>) {
     }
 }
 
-/// The resolved tree, as far as it is needed here.
+/// `Cargo.lock`: all packages with their dependencies.
 #[derive(Debug, Deserialize)]
 struct LockFile {
-    package: Vec<Locked>,
+    package: Vec<LockedPackage>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Locked {
+struct LockedPackage {
     name: String,
-    /// Each is a name, and the version after it where there are several.
+    /// Names, followed by the version if there are several.
     #[serde(default)]
     dependencies: Vec<String>,
 }
@@ -246,8 +252,8 @@ impl LockFile {
         toml::from_str(&text).expect("cargo's own format")
     }
 
-    /// All that a package leads to, also by way of its tests. Versions are not told apart.
-    fn beneath(&self, name: &str) -> BTreeSet<&str> {
+    /// Direct and indirect dependencies of a package, including those of its tests. Versions are not distinguished.
+    fn dependencies_of(&self, name: &str) -> BTreeSet<&str> {
         let mut edges: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for package in &self.package {
             let names = package.dependencies.iter().filter_map(|dep| dep.split(' ').next());
@@ -265,29 +271,29 @@ impl LockFile {
 
     fn complaints(&self) -> Vec<String> {
         let of_crate = |name: &&'static str| {
-            let beneath = self.beneath(name);
-            assert!(beneath.contains("bson"), "{name} is not in the lock file");
+            let dependencies = self.dependencies_of(name);
+            assert!(dependencies.contains("bson"), "{name} is not in the lock file");
             let name = *name;
-            NEVER_BENEATH
+            BANNED_INDIRECTLY
                 .iter()
-                .filter(move |banned| beneath.contains(*banned))
-                .map(move |banned| format!("{name} leads to {banned}"))
+                .filter(move |banned| dependencies.contains(*banned))
+                .map(move |banned| format!("{name} depends indirectly on {banned}"))
         };
         PURE.iter().flat_map(of_crate).collect()
     }
 }
 
 #[test]
-fn dependencies_point_one_way() {
+fn crates_have_only_allowed_dependencies() {
     let metadata = Metadata::of_this_workspace();
     for name in ["steadfast-wire", "steadfast-core", "steadfast"] {
-        assert!(metadata.packages.iter().any(|package| package.name == name), "{name} is gone");
+        assert!(metadata.packages.iter().any(|package| package.name == name), "{name} is missing");
     }
     assert_none(&metadata.complaints());
 }
 
 #[test]
-fn no_runtime_lies_beneath_the_pure_crates() {
+fn pure_crates_depend_on_no_runtime_indirectly() {
     assert_none(&LockFile::of_this_workspace().complaints());
 }
 
@@ -297,7 +303,7 @@ fn complaints_about(packages: serde_json::Value) -> Vec<String> {
 }
 
 #[test]
-fn a_dependency_against_the_grain_is_noticed() {
+fn forbidden_dependency_is_found() {
     let complaints = complaints_about(serde_json::json!([
         { "name": "steadfast-wire", "publish": null, "dependencies": [] },
         { "name": "steadfast-core", "publish": null, "dependencies": [
@@ -311,28 +317,28 @@ fn a_dependency_against_the_grain_is_noticed() {
 }
 
 #[test]
-fn a_test_kit_that_leans_on_the_driver_is_noticed_even_in_its_tests() {
+fn dependency_of_the_test_kit_on_the_driver_is_found_in_tests_too() {
     let complaints = complaints_about(serde_json::json!([
         { "name": "steadfast", "publish": null, "dependencies": [] },
         { "name": "blackpipe", "publish": null, "dependencies": [
             { "name": "steadfast", "kind": "dev" },
         ] },
     ]));
-    assert_eq!(complaints, ["blackpipe knows the driver that it tests"]);
+    assert_eq!(complaints, ["blackpipe depends on the driver that it tests"]);
 }
 
 #[test]
-fn a_private_crate_that_would_be_published_and_an_unknown_crate_are_noticed() {
+fn published_private_crate_and_unknown_crate_are_found() {
     let complaints = complaints_about(serde_json::json!([
         { "name": "bench", "publish": null, "dependencies": [] },
         { "name": "conformance", "publish": [], "dependencies": [] },
-        { "name": "stranger", "publish": [], "dependencies": [] },
+        { "name": "unknown", "publish": [], "dependencies": [] },
     ]));
-    assert_eq!(complaints, ["bench: publish = true", "stranger has no place in the house"]);
+    assert_eq!(complaints, ["bench: publish = true", "unknown has no line in CRATES"]);
 }
 
 #[test]
-fn what_lies_beneath_is_found_by_way_of_others() {
+fn indirect_dependency_is_found() {
     let lock: LockFile = toml::from_str(
         r#"
         [[package]]
@@ -359,5 +365,5 @@ fn what_lies_beneath_is_found_by_way_of_others() {
     )
     .expect("well formed");
     let all = ["steadfast-wire", "steadfast-core", "steadfast-value", "steadfast-query"];
-    assert_eq!(lock.complaints(), all.map(|name| format!("{name} leads to mio")));
+    assert_eq!(lock.complaints(), all.map(|name| format!("{name} depends indirectly on mio")));
 }

@@ -1,39 +1,39 @@
-//! How files look: each says first what it is for, none grows without end, all are linted.
+//! Form of files: each begins with a description, none is too long, and all crates have the workspace's lints.
 
 use std::fs;
 
 use crate::{PRODUCTS, Source, assert_none, root, sources};
 
-/// A file past about 500 lines is asked what two things it is; past this many it must answer.
-const MOST_LINES: usize = 700;
+/// Limit of lines in a file. Files of more than 500 lines should be split.
+const MAX_LINES: usize = 700;
 
 fn complaints(sources: &[Source]) -> Vec<String> {
     let mut complaints = Vec::new();
     for Source { path, text } in sources {
         if !text.starts_with("//! ") {
-            complaints.push(format!("{path}:1: does not begin by saying what it is for (`//!`)"));
+            complaints.push(format!("{path}:1: does not begin with a description (`//!`)"));
         }
         let lines = text.lines().count();
-        if lines > MOST_LINES {
-            complaints.push(format!("{path}: has {lines} lines, and {MOST_LINES} are the most"));
+        if lines > MAX_LINES {
+            complaints.push(format!("{path}: has {lines} lines; the limit is {MAX_LINES}"));
         }
     }
     complaints
 }
 
-/// Whether a manifest takes over the lints of the workspace.
+/// Returns true if a manifest has `[lints] workspace = true`.
 fn is_linted(manifest: &str) -> bool {
     let manifest: toml::Table = toml::from_str(manifest).expect("cargo has read it already");
     manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool()) == Some(true)
 }
 
 #[test]
-fn every_file_says_what_it_is_for_and_keeps_a_readable_size() {
+fn every_file_has_a_description_and_at_most_700_lines() {
     assert_none(&complaints(&sources(PRODUCTS)));
 }
 
 #[test]
-fn every_crate_takes_over_the_lints_of_the_workspace() {
+fn every_crate_has_the_lints_of_the_workspace() {
     let products = PRODUCTS.iter().map(|product| root().join(product));
     let crates = products.clone().flat_map(|it| fs::read_dir(it).expect("a folder of crates"));
     let manifests = crates
@@ -49,7 +49,7 @@ fn every_crate_takes_over_the_lints_of_the_workspace() {
 }
 
 #[test]
-fn testing_everything_does_not_compile_the_official_driver() {
+fn official_driver_is_an_optional_dependency_of_bench() {
     let manifest = fs::read_to_string(root().join("quality/bench/Cargo.toml")).expect("readable");
     let manifest: toml::Table = toml::from_str(&manifest).expect("cargo has read it already");
     assert_eq!(manifest["features"]["default"].as_array().map(Vec::len), Some(0));
@@ -57,18 +57,18 @@ fn testing_everything_does_not_compile_the_official_driver() {
 }
 
 #[test]
-fn a_silent_file_and_an_endless_one_are_noticed() {
-    let silent = Source { path: "a.rs".to_owned(), text: "use std::fs;\n".to_owned() };
-    let endless = Source { path: "b.rs".to_owned(), text: "//! B.\n".repeat(MOST_LINES + 1) };
-    let fine = Source { path: "c.rs".to_owned(), text: "//! C.\n".repeat(MOST_LINES) };
-    let found = complaints(&[silent, endless, fine]);
+fn file_without_description_and_long_file_are_found() {
+    let undescribed = Source { path: "a.rs".to_owned(), text: "use std::fs;\n".to_owned() };
+    let long = Source { path: "b.rs".to_owned(), text: "//! B.\n".repeat(MAX_LINES + 1) };
+    let valid = Source { path: "c.rs".to_owned(), text: "//! C.\n".repeat(MAX_LINES) };
+    let found = complaints(&[undescribed, long, valid]);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("a.rs:1:"));
     assert!(found[1].starts_with("b.rs: has 701 lines"));
 }
 
 #[test]
-fn a_manifest_without_the_lints_is_noticed() {
+fn manifest_without_the_lints_is_found() {
     assert!(is_linted("[package]\nname = 'a'\n[lints]\nworkspace = true\n"));
     assert!(!is_linted("[package]\nname = 'a'\n"));
     assert!(!is_linted("[lints.rust]\nunsafe_code = 'forbid'\n"));

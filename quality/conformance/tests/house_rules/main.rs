@@ -13,13 +13,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The root of the repository.
+/// Root of the repository.
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    root.canonicalize().expect("the repository is there while its tests run")
+    root.canonicalize().expect("the root of the repository")
 }
 
-/// A file of Rust and its text, its path relative to the repository.
+/// A Rust file with its path relative to the repository.
 struct Source {
     path: String,
     text: String,
@@ -41,7 +41,7 @@ fn sources(folders: &[&str]) -> Vec<Source> {
     for folder in folders {
         let before = paths.len();
         collect(&root.join(folder), &mut paths);
-        assert!(paths.len() > before, "{folder} holds no Rust files");
+        assert!(paths.len() > before, "{folder} has no Rust files");
     }
     paths.sort();
     paths.into_iter().map(|path| read(&root, &path)).collect()
@@ -49,7 +49,7 @@ fn sources(folders: &[&str]) -> Vec<Source> {
 
 fn read(root: &Path, path: &Path) -> Source {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let relative = path.strip_prefix(root).expect("it was found below the root");
+    let relative = path.strip_prefix(root).expect("a path below the root");
     Source { path: relative.to_string_lossy().replace('\\', "/"), text }
 }
 
@@ -67,7 +67,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Fails with all that is wrong, a line each.
+/// Fails with the complaints, a line each, if there are any.
 fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }

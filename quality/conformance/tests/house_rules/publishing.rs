@@ -25,8 +25,8 @@ const CATEGORIES: &[&str] = &[
 ];
 
 /// Limits of crates.io.
-const MOST_KEYWORDS: usize = 5;
-const LONGEST_KEYWORD: usize = 20;
+const MAX_KEYWORDS: usize = 5;
+const MAX_KEYWORD_LENGTH: usize = 20;
 
 /// Fields of a package in `cargo metadata`.
 #[derive(Debug, Deserialize)]
@@ -40,11 +40,11 @@ pub(crate) struct Manifest {
     license: Option<String>,
     repository: Option<String>,
     metadata: Option<serde_json::Value>,
-    targets: Vec<Target>,
+    targets: Vec<CargoTarget>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Target {
+struct CargoTarget {
     kind: Vec<String>,
     src_path: PathBuf,
 }
@@ -60,40 +60,43 @@ impl Manifest {
     /// Fields that a registry would miss or reject.
     fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
-        let mut demand = |holds: bool, complaint: &str| {
+        let mut require = |holds: bool, complaint: &str| {
             if !holds {
                 complaints.push(complaint.to_owned());
             }
         };
         let description = self.description.as_deref().unwrap_or_default();
-        demand((20..200).contains(&description.len()), "no `description` of 20 to 200 characters");
-        demand(self.license.is_some() && self.repository.is_some(), "no `license` or `repository`");
+        require((20..200).contains(&description.len()), "no `description` of 20 to 200 characters");
+        require(
+            self.license.is_some() && self.repository.is_some(),
+            "no `license` or `repository`",
+        );
         let keywords = self.keywords.iter();
-        demand(
-            (1..=MOST_KEYWORDS).contains(&self.keywords.len())
+        require(
+            (1..=MAX_KEYWORDS).contains(&self.keywords.len())
                 && keywords.clone().all(|keyword| is_keyword(keyword)),
             "no one to five `keywords` that crates.io accepts",
         );
         let unknown = |category: &String| !CATEGORIES.contains(&category.as_str());
-        demand(
+        require(
             !self.categories.is_empty() && !self.categories.iter().any(unknown),
             "no `categories`, or one that is not in `CATEGORIES`",
         );
-        demand(
+        require(
             self.readme.as_deref() == Some(Path::new("README.md")),
             "no `readme = \"README.md\"`",
         );
-        // docs.rs shows libraries only. A program says where its manual is.
+        // docs.rs shows libraries only. The manifest of a program names its manual.
         match self.library() {
             Some(_) => {
                 let all_features = "/docs/rs/all-features";
                 let metadata = self.metadata.as_ref().and_then(|all| all.pointer(all_features));
-                demand(
+                require(
                     metadata == Some(&serde_json::Value::Bool(true)),
                     "no `[package.metadata.docs.rs] all-features = true`",
                 );
             }
-            None => demand(self.documentation.is_some(), "a program without `documentation`"),
+            None => require(self.documentation.is_some(), "a program without `documentation`"),
         }
         complaints
     }
@@ -121,10 +124,10 @@ impl Manifest {
     }
 }
 
-/// True if crates.io accepts the keyword.
+/// Returns true if crates.io accepts the keyword.
 fn is_keyword(keyword: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_+".contains(&byte);
-    keyword.len() <= LONGEST_KEYWORD
+    keyword.len() <= MAX_KEYWORD_LENGTH
         && keyword.starts_with(|first: char| first.is_ascii_alphanumeric())
         && keyword.bytes().all(allowed)
 }
@@ -198,7 +201,7 @@ fn packages_include_no_file_from_outside_of_their_folder() {
 }
 
 #[test]
-fn release_notes_name_every_published_crate_in_an_order_that_works() {
+fn contributing_md_lists_every_published_crate_after_its_dependencies() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
     let (_, releasing) = text.split_once("\n## Releasing\n").expect("a section on releases");
     let (_, order) = releasing.split_once("dev-dependencies included:\n").expect("the order");
@@ -222,7 +225,7 @@ fn release_notes_name_every_published_crate_in_an_order_that_works() {
 }
 
 #[test]
-fn a_manifest_without_the_fields_is_noticed() {
+fn manifest_without_the_fields_is_found() {
     let mut manifest = Manifest {
         manifest_path: PathBuf::new(),
         description: Some("MongoDB's wire protocol as bytes.".to_owned()),
@@ -233,7 +236,7 @@ fn a_manifest_without_the_fields_is_noticed() {
         license: Some("Apache-2.0".to_owned()),
         repository: Some("https://example.org".to_owned()),
         metadata: Some(serde_json::json!({ "docs": { "rs": { "all-features": true } } })),
-        targets: vec![Target { kind: vec!["lib".to_owned()], src_path: PathBuf::new() }],
+        targets: vec![CargoTarget { kind: vec!["lib".to_owned()], src_path: PathBuf::new() }],
     };
     assert_none(&manifest.complaints());
     manifest.keywords = vec!["wire protocol".to_owned()];

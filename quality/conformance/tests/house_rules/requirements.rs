@@ -1,11 +1,11 @@
-//! The demands of the specifications, as `docs/requirements.md` lists them, and the known ways to get
-//! a driver wrong of `docs/pitfalls.md`: every test that is named there exists and runs.
+//! `docs/requirements.md` (requirements of the specifications) and `docs/pitfalls.md` (known pitfalls of drivers): every
+//! test that they name exists and runs.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use crate::{PRODUCTS, Source, assert_none, crate_folder, root, sources};
 
-/// What is set in code in the last column of a table and looks like the name of a test.
+/// Names of tests in the last column of a document's tables.
 fn named_tests(document: &str) -> BTreeSet<&str> {
     let rows = document.lines().filter(|line| line.starts_with('|'));
     let shown_by = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
@@ -13,13 +13,13 @@ fn named_tests(document: &str) -> BTreeSet<&str> {
     in_code.filter(|name| is_test_name(name)).collect()
 }
 
-/// Tests are named by sentences; suites and options by a word or two.
+/// Returns true for names of more than two words. Suites and options have one or two.
 fn is_test_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && (name.matches('_').count() > 1 || name.ends_with("_fault"))
 }
 
-/// The tests of a file that run: functions with a test attribute that are not ignored.
+/// Tests of a file that are not ignored.
 fn tests_in(text: &str) -> BTreeSet<&str> {
     let (mut tests, mut attributes, mut is_open) = (BTreeSet::new(), String::new(), false);
     for line in text.lines().map(str::trim) {
@@ -45,22 +45,22 @@ fn missing(path: &str, document: &str, sources: &[Source]) -> Vec<String> {
     let named = named_tests(document).into_iter();
     named
         .filter(|name| !tests.contains(name))
-        .map(|name| format!("{path} names `{name}`, and no such test runs"))
+        .map(|name| format!("{path} names `{name}`, which is not a test that runs"))
         .collect()
 }
 
 #[test]
-fn every_test_that_is_said_to_show_a_demand_runs() {
+fn every_test_named_in_requirements_and_pitfalls_runs() {
     let sources = sources(PRODUCTS);
     for (path, fewest) in [("docs/requirements.md", 40), ("docs/pitfalls.md", 12)] {
-        let document = fs::read_to_string(root().join(path)).expect("it is there");
+        let document = fs::read_to_string(root().join(path)).expect("the document");
         assert!(named_tests(&document).len() > fewest, "the tables of {path} are not read");
         assert_none(&missing(path, &document, &sources));
     }
 }
 
 #[test]
-fn a_test_that_does_not_run_is_noticed() {
+fn missing_and_ignored_tests_are_found() {
     let document = "| MUST | `not_this_one_here` | suite `uri_options`; `a_b_c`, `a_b_d`, `a_b_e`, `a_b_f`, \
                     `gone_for_good` |";
     let text = "#[test]\nfn a_b_c() {}\n\n/// Words.\n#[tokio::test(\n    start_paused = true\n)]\n// More.\n\
@@ -75,7 +75,7 @@ fn a_test_that_does_not_run_is_noticed() {
     }
 }
 
-/// True for a file that is the root of a target.
+/// Returns true for the root file of a Cargo target.
 fn is_root(path: &str) -> bool {
     let within: Vec<_> = path[crate_folder(path).len()..].split('/').skip(1).collect();
     match within[..] {
@@ -87,7 +87,7 @@ fn is_root(path: &str) -> bool {
     }
 }
 
-/// The files that a file declares as its modules: each in one of two places, unless it names one.
+/// Files of the modules that a file declares.
 fn modules_of(source: &Source) -> BTreeSet<String> {
     let path = Path::new(&source.path);
     let folder = path.parent().expect("a file is in a folder");
@@ -100,8 +100,9 @@ fn modules_of(source: &Source) -> BTreeSet<String> {
         if let Some(file) = line.strip_prefix("#[path = \"") {
             named = Some(folder.join(file.trim_end_matches("\"]")));
         } else if let Some(name) = line.split_once("mod ").and_then(|it| it.1.strip_suffix(';')) {
-            let usual = [own.join(name).with_extension("rs"), own.join(name).join("mod.rs")];
-            let files = named.take().map_or(usual.to_vec(), |file| vec![file]);
+            let default_paths =
+                [own.join(name).with_extension("rs"), own.join(name).join("mod.rs")];
+            let files = named.take().map_or(default_paths.to_vec(), |file| vec![file]);
             let exists = files.into_iter().filter_map(|file| root().join(file).canonicalize().ok());
             modules.extend(exists.map(|file| crate::read(&root(), &file).path));
         }
@@ -109,9 +110,9 @@ fn modules_of(source: &Source) -> BTreeSet<String> {
     modules
 }
 
-/// A test in a file that no other file declares would not run.
+/// A test in a file that no target contains does not run.
 #[test]
-fn every_file_with_tests_is_part_of_a_target() {
+fn every_file_with_tests_is_in_a_target() {
     let sources = sources(PRODUCTS);
     let mut compiled = BTreeSet::new();
     let mut found: Vec<_> = sources.iter().filter(|it| is_root(&it.path)).collect();
@@ -122,7 +123,7 @@ fn every_file_with_tests_is_part_of_a_target() {
         }
     }
     assert!(compiled.len() > sources.len() / 2, "the declarations of modules are not read");
-    let complaint = |source: &Source| format!("{} is part of no target", source.path);
+    let complaint = |source: &Source| format!("{} is in no target", source.path);
     let left_out = sources.iter().filter(|source| !compiled.contains(&source.path));
     assert_none(
         &left_out.filter(|it| !tests_in(&it.text).is_empty()).map(complaint).collect::<Vec<_>>(),

@@ -1,40 +1,61 @@
-//! Documentation in MongoDB's terms: how it begins, which words it avoids, and what the docs of options name.
+//! Language of the repository: documentation begins with a noun or a verb and is in MongoDB's terms, the docs of
+//! options name the wire field, and names have one meaning.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use crate::{PRODUCTS, Source, assert_none, crate_folder, root, sources};
 
-/// Words with which no documentation begins: it names the thing, then qualifies it.
-const RELATIVE: &[&str] =
-    &["By", "How", "What", "When", "Where", "Whether", "Which", "Who", "Whom", "Whose", "Why"];
+/// Beginnings that no documentation has: it names the thing, then qualifies it.
+const RELATIVE: &[&str] = &[
+    "By how",
+    "By what",
+    "By which",
+    "How",
+    "In what",
+    "In which",
+    "To what",
+    "To whom",
+    "What",
+    "Whatever",
+    "When",
+    "Where",
+    "Whether",
+    "Which",
+    "Whichever",
+    "Who",
+    "Whoever",
+    "Whom",
+    "Whose",
+    "Why",
+];
 
-/// Percentage of doc comments of a crate that may begin with such a word.
+/// Percentage of doc comments of a crate's sources, or of its tests, that may begin so.
 const MOST_RELATIVE: f64 = 3.0;
 
-/// Crates whose documentation is not in MongoDB's terms yet.
-const TO_REWRITE: &[&str] =
-    &["patterns", "program/chaos", "program/cli", "quality/bench", "quality/conformance"];
+/// Beginnings that no name of a test has.
+const RIDDLES: &[&str] =
+    &["how", "nobody", "what", "whatever", "who", "whoever", "whom", "whose", "why"];
 
-/// Guides that are not in MongoDB's terms yet. `cli.md` is the program's help.
-const GUIDES_TO_REWRITE: &[&str] = &[
-    "docs/chaos.md",
-    "docs/cli.md",
-    "docs/ingest.md",
-    "docs/local-writes.md",
-    "docs/resilience.md",
-    "docs/speed.md",
-];
+/// Types that have the name of another one in their crate, and the reason.
+const NAMED_TWICE: &[(&str, &str, &str)] = &[];
 
 /// Words that MongoDB's manual does not use, and the term to use instead. Matched in lower case, at the start of a word.
 const AVOIDED: &[(&str, &str)] = &[
     ("be it ", "a plain sentence"),
+    ("befall", "fail, happen"),
     ("beside", "next to, document sequence"),
     ("blemish", "write failure"),
+    ("but for", "except"),
     ("dice", "random number generator"),
+    ("forgets", "removes"),
+    ("hears", "receives"),
+    ("is to be ", "a plain sentence"),
+    ("is told", "receives"),
     ("kindness", "client backpressure"),
     ("leavings", "what it is"),
     ("loses its office", "steps down"),
     ("nobody", "a plain sentence"),
+    ("of one's own", "a plain sentence"),
     ("of a passing state", "retryable error"),
     ("of its own accord", "by default"),
     ("out of time", "the deadline has passed"),
@@ -43,24 +64,21 @@ const AVOIDED: &[(&str, &str)] = &[
     ("refusal", "command error, rejection"),
     ("refuse", "reject; error reply"),
     ("so many", "the number"),
+    ("tells of", "reports"),
     ("that may pass", "transient error"),
+    ("to whom", "a plain sentence"),
+    ("tried again", "retried"),
+    ("trying again", "retrying"),
     ("turned away", "rejected"),
     ("turns away", "rejects"),
+    ("wants to", "a plain sentence"),
     ("whoever", "a plain sentence"),
 ];
 
-/// Consecutive doc comment lines, and the first line of code after them.
+/// Consecutive doc comment lines.
 struct DocComment<'a> {
     line: usize,
     text: Vec<&'a str>,
-    item: &'a str,
-}
-
-impl DocComment<'_> {
-    fn is_public(&self) -> bool {
-        let item = self.item;
-        item.starts_with("pub ") || item.is_empty()
-    }
 }
 
 fn doc_comments(text: &str) -> Vec<DocComment<'_>> {
@@ -70,9 +88,7 @@ fn doc_comments(text: &str) -> Vec<DocComment<'_>> {
         let doc = code.strip_prefix("///").or_else(|| code.strip_prefix("//!"));
         match doc.filter(|doc| !doc.starts_with('/')) {
             Some(doc) if open => comments.last_mut().expect("it is open").text.push(doc.trim()),
-            Some(doc) => comments.push(DocComment { line, text: vec![doc.trim()], item: "" }),
-            None if open && code.starts_with("#[") => continue,
-            None if open => comments.last_mut().expect("it is open").item = code,
+            Some(doc) => comments.push(DocComment { line, text: vec![doc.trim()] }),
             None => {}
         }
         open = doc.is_some();
@@ -81,8 +97,47 @@ fn doc_comments(text: &str) -> Vec<DocComment<'_>> {
 }
 
 fn begins_with_relative(comment: &DocComment<'_>) -> bool {
-    let first = comment.text[0].split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    RELATIVE.contains(&first)
+    let text = comment.text[0];
+    let is_first = |words: &&str| {
+        text.strip_prefix(*words).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    };
+    RELATIVE.iter().any(is_first)
+}
+
+/// Returns `true` for a file of tests, as opposed to sources and examples.
+fn is_of_tests(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("/tests.rs")
+}
+
+/// The type that a line at the top level of a file declares.
+fn declared_type(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub").map_or(line, |rest| match rest.split_once(") ") {
+        Some((scope, rest)) if scope.starts_with('(') => rest,
+        _ => rest.trim_start(),
+    });
+    let rest = ["struct ", "enum ", "trait ", "union ", "type "]
+        .iter()
+        .find_map(|it| line.strip_prefix(it))?;
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+/// Names of the functions that are tests, with their lines.
+fn tests_of(text: &str) -> Vec<(usize, &str)> {
+    let mut tests = Vec::new();
+    let mut is_test = false;
+    for (line, code) in (1..).zip(text.lines().map(str::trim)) {
+        if code.starts_with("#[") {
+            is_test |= code.starts_with("#[test]") || code.starts_with("#[tokio::test");
+            continue;
+        }
+        let function = code.strip_prefix("async ").unwrap_or(code).strip_prefix("fn ");
+        if let (true, Some(name)) = (is_test, function) {
+            tests.push((line, name.split(['(', '<']).next().unwrap_or_default()));
+        }
+        is_test &= code.starts_with("//");
+    }
+    tests
 }
 
 /// Avoided words in a line, without code in backticks and the operating system's "connection refused".
@@ -163,15 +218,13 @@ fn camel_case(field: &str) -> String {
     name
 }
 
-fn shipped() -> Vec<Source> {
-    sources(PRODUCTS)
-}
-
 #[test]
+#[allow(clippy::print_stdout, reason = "the figures of the crates, with `--nocapture`")]
 fn doc_comments_begin_with_a_noun_or_a_verb() {
-    let mut crates: BTreeMap<String, (usize, Vec<String>)> = BTreeMap::new();
-    for Source { path, text } in &shipped() {
-        let (count, relative) = crates.entry(crate_folder(path).to_owned()).or_default();
+    let mut parts: BTreeMap<(String, bool), (usize, Vec<String>)> = BTreeMap::new();
+    for Source { path, text } in &sources(PRODUCTS) {
+        let part = (crate_folder(path).to_owned(), is_of_tests(path));
+        let (count, relative) = parts.entry(part).or_default();
         for comment in doc_comments(text) {
             *count += 1;
             if begins_with_relative(&comment) {
@@ -180,24 +233,26 @@ fn doc_comments_begin_with_a_noun_or_a_verb() {
         }
     }
     let mut complaints = Vec::new();
-    for (folder, (count, relative)) in crates {
-        let share = 100.0 * relative.len() as f64 / count.max(1) as f64;
-        if share >= MOST_RELATIVE && !TO_REWRITE.contains(&folder.as_str()) {
-            complaints.push(format!(
-                "{folder}: {share:.1} % of the doc comments begin with one of {RELATIVE:?}:"
-            ));
+    for ((folder, tests), (count, relative)) in parts {
+        let share = percentage(relative.len(), count);
+        println!("{folder}{}: {share:.1} % of {count}", if tests { ", tests" } else { "" });
+        if share >= MOST_RELATIVE {
+            complaints.push(format!("{folder}: {share:.1} % of the doc comments begin so:"));
             complaints.extend(relative);
         }
     }
     assert_none(&complaints);
 }
 
+fn percentage(part: usize, whole: usize) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
 #[test]
-fn public_docs_avoid_words_that_the_manual_does_not_use() {
+fn docs_avoid_words_that_the_manual_does_not_use() {
     let mut complaints = Vec::new();
-    let exempt = |path: &str| path.contains("/tests") || TO_REWRITE.contains(&crate_folder(path));
-    for Source { path, text } in shipped().iter().filter(|source| !exempt(&source.path)) {
-        for comment in doc_comments(text).iter().filter(|comment| comment.is_public()) {
+    for Source { path, text } in sources(PRODUCTS).iter().filter(|it| !is_of_tests(&it.path)) {
+        for comment in doc_comments(text) {
             for (line, text) in (comment.line..).zip(&comment.text) {
                 complaints
                     .extend(avoided(text).into_iter().map(|it| format!("{path}:{line}: {it}")));
@@ -208,7 +263,9 @@ fn public_docs_avoid_words_that_the_manual_does_not_use() {
         let mut code = false;
         for (number, line) in (1..).zip(text.lines()) {
             code ^= line.trim_start().starts_with("```");
-            if !code {
+            // The glossary of CONTRIBUTING.md is a table of such words.
+            let is_glossary = path == "CONTRIBUTING.md" && line.starts_with('|');
+            if !code && !is_glossary {
                 complaints
                     .extend(avoided(line).into_iter().map(|it| format!("{path}:{number}: {it}")));
             }
@@ -217,21 +274,73 @@ fn public_docs_avoid_words_that_the_manual_does_not_use() {
     assert_none(&complaints);
 }
 
-/// The README, the map and the guides in `docs/`.
+/// All documents: those of the root, `docs/` with its folders, and the READMEs of crates.
 fn guides() -> Vec<(String, String)> {
-    let docs = fs::read_dir(root().join("docs")).expect("a folder of guides");
-    let mut paths: Vec<_> = docs
-        .map(|entry| entry.expect("readable").path())
-        .filter(|path| path.extension().is_some_and(|it| it == "md"))
-        .chain(["README.md", "ARCHITECTURE.md"].map(|it| root().join(it)))
-        .collect();
+    fn collect(folder: PathBuf, depth: usize, paths: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("readable").path();
+            let hidden = path
+                .file_name()
+                .is_some_and(|it| it == "target" || it.as_encoded_bytes()[0] == b'.');
+            if path.is_dir() && depth > 0 && !hidden {
+                collect(path, depth - 1, paths);
+            } else if path.extension().is_some_and(|it| it == "md") {
+                paths.push(path);
+            }
+        }
+    }
+    let mut paths = Vec::new();
+    collect(root(), 2, &mut paths);
     paths.sort();
-    paths.retain(|path| !GUIDES_TO_REWRITE.iter().any(|guide| path.ends_with(guide)));
-    let read = |path: std::path::PathBuf| {
+    let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a readable guide");
         (path.strip_prefix(root()).expect("below the root").display().to_string(), text)
     };
     paths.into_iter().map(read).collect()
+}
+
+#[test]
+fn tests_have_names_of_behaviour() {
+    let mut complaints = Vec::new();
+    for Source { path, text } in &sources(PRODUCTS) {
+        for (line, name) in tests_of(text) {
+            let first = name.split('_').find(|word| !["a", "an", "the"].contains(word));
+            if first.is_some_and(|first| RIDDLES.contains(&first)) {
+                complaints.push(format!("{path}:{line}: {name}"));
+            }
+        }
+    }
+    assert_none(&complaints);
+}
+
+#[test]
+fn a_name_of_a_type_means_one_thing_in_a_crate() {
+    let mut types: BTreeMap<(String, bool, String), Vec<String>> = BTreeMap::new();
+    for Source { path, text } in &sources(PRODUCTS) {
+        // Each example is a program of its own.
+        if path.contains("/examples/") {
+            continue;
+        }
+        for (number, line) in (1..).zip(text.lines()) {
+            if let Some(name) = declared_type(line) {
+                let key = (crate_folder(path).to_owned(), is_of_tests(path), name.to_owned());
+                types.entry(key).or_default().push(format!("{path}:{number}"));
+            }
+        }
+    }
+    types.retain(|_, places| places.len() > 1);
+    let mut complaints = Vec::new();
+    for ((folder, _, name), places) in &types {
+        if !NAMED_TWICE.iter().any(|(of, it, _)| of == folder && it == name) {
+            complaints.push(format!("{name}: {}", places.join(", ")));
+        }
+    }
+    for (folder, name, _) in NAMED_TWICE {
+        if !types.keys().any(|(of, _, it)| of == folder && it == name) {
+            complaints.push(format!("NAMED_TWICE: {folder} has one {name}"));
+        }
+    }
+    assert_none(&complaints);
 }
 
 #[test]
@@ -242,12 +351,31 @@ fn the_docs_of_options_name_the_wire_field_or_its_term() {
 }
 
 #[test]
-fn a_relative_clause_an_avoided_word_and_an_unnamed_option_are_noticed() {
+fn violations_of_the_rules_of_language_are_found() {
     let text = "/// Whether it is on.\n#[serde(skip)]\npub on: bool,\n\n/// Number of retries.\nfn retries() {}\n";
     let comments = doc_comments(text);
     assert_eq!(comments.len(), 2);
-    assert!(begins_with_relative(&comments[0]) && comments[0].is_public());
-    assert!(!begins_with_relative(&comments[1]) && !comments[1].is_public());
+    assert!(begins_with_relative(&comments[0]) && !begins_with_relative(&comments[1]));
+    let begins = |text: &str| begins_with_relative(&doc_comments(text)[0]);
+    assert!(
+        begins("/// By what it is found.")
+            && begins("/// In which order.")
+            && begins("//! Whoever asks.")
+    );
+    assert!(
+        !begins("/// Bytes sent.")
+            && !begins("/// Whole seconds.")
+            && !begins("/// In the order sent.")
+    );
+    assert!((percentage(3, 100) - MOST_RELATIVE).abs() < 1e-9);
+
+    let found =
+        ["pub(crate) struct Kind;", "pub enum Kind {", "type Kind<T> = T;", "trait Kind: Sized {"];
+    assert!(found.iter().all(|line| declared_type(line) == Some("Kind")));
+    assert_eq!(declared_type("    struct Local;"), None);
+
+    let text = "#[test]\nfn who_waits() {}\n#[tokio::test(start_paused = true)]\n// pitfall 1\nasync fn retry() {}\nfn helper() {}\n";
+    assert_eq!(tests_of(text), [(2, "who_waits"), (5, "retry")]);
 
     assert_eq!(avoided("The server refused it, of its own accord.").len(), 2);
     assert_eq!(avoided("`refused` is a field; connection refused is an error"), [""; 0]);

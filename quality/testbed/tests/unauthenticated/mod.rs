@@ -1,4 +1,4 @@
-//! Commands over a connection that does not authenticate, as a stranger sends them.
+//! Commands over a connection that does not authenticate.
 
 use std::{
     io::{self, Read, Write},
@@ -8,7 +8,7 @@ use std::{
 
 use bson::Document;
 
-/// Bound on a reply: only a hang takes that long.
+/// Time-out of a reply. Exceeded only by a hang.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 const OP_MSG: i32 = 2013;
 
@@ -32,7 +32,7 @@ pub(crate) fn run(address: SocketAddr, mut command: Document) -> io::Result<Docu
     Document::from_reader(&rest[17..]).map_err(io::Error::other)
 }
 
-/// Returns true if the server demands authentication for this command.
+/// Returns true if the server requires authentication for this command.
 pub(crate) fn is_rejected(address: SocketAddr, command: Document) -> bool {
     run(address, command).unwrap().get_str("codeName").is_ok_and(|name| name == "Unauthorized")
 }

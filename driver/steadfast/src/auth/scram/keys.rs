@@ -18,7 +18,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::auth::error::{AuthError, Cause};
 
-/// The hash function of a SCRAM mechanism.
+/// Hash function of a SCRAM mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hash {
     /// SCRAM-SHA-1.
@@ -28,7 +28,7 @@ pub(crate) enum Hash {
 }
 
 impl Hash {
-    /// The mechanism built on it.
+    /// Returns the mechanism with this hash function.
     pub(crate) fn mechanism(self) -> AuthMechanism {
         match self {
             Self::Sha1 => AuthMechanism::ScramSha1,
@@ -67,7 +67,7 @@ impl Hash {
         }
     }
 
-    /// RFC 5802's `Hi`.
+    /// `Hi` of RFC 5802.
     fn salted_password(self, password: &[u8], salt: &[u8], iterations: u32) -> Zeroizing<Vec<u8>> {
         match self {
             Self::Sha1 => {
@@ -105,7 +105,7 @@ fn digested_password(username: &str, password: &str) -> Zeroizing<Vec<u8>> {
     hex
 }
 
-/// All that is needed to derive the keys that a server's challenge asks for.
+/// Input of the key derivation: hash, password, salt and iterations.
 pub(crate) struct KeyRequest {
     pub(super) hash: Hash,
     pub(super) password: Zeroizing<Vec<u8>>,
@@ -114,7 +114,7 @@ pub(crate) struct KeyRequest {
 }
 
 impl KeyRequest {
-    /// Derives the keys: thousands of hash rounds, some milliseconds and up to a second of work.
+    /// Derives the keys. Takes between some milliseconds and a second.
     pub(crate) fn derive(&self) -> Keys {
         let salted = self.hash.salted_password(&self.password, &self.salt, self.iterations);
         Keys {
@@ -133,7 +133,7 @@ impl fmt::Debug for KeyRequest {
     }
 }
 
-/// The keys of one password, salt and iteration count; wiped from memory when dropped.
+/// Keys of one password, salt and iteration count; zeroized when dropped.
 pub(crate) struct Keys {
     pub(super) client: Zeroizing<Vec<u8>>,
     pub(super) server: Zeroizing<Vec<u8>>,
@@ -145,24 +145,24 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The keys derived for one credential. The authentication specification demands such a memory:
-/// without it every new connection would cost thousands of hash rounds.
+/// Cache of the keys derived for one credential. The authentication specification requires it:
+/// without it, each new connection would run thousands of hash rounds.
 ///
-/// Members of a deployment share their users, hence their salts, so one entry for each hash
-/// function is what is used; the bound is for servers that send a new salt each time.
+/// The members of a deployment share the users and so the salts: one entry for each hash function
+/// suffices. The capacity bounds servers that send a new salt each time.
 #[derive(Debug, Default)]
 pub(crate) struct KeyCache {
-    entries: Mutex<VecDeque<Entry>>,
+    entries: Mutex<VecDeque<CachedKeys>>,
 }
 
-struct Entry {
+struct CachedKeys {
     hash: Hash,
     salt: Vec<u8>,
     iterations: u32,
     keys: Arc<Keys>,
 }
 
-impl Entry {
+impl CachedKeys {
     fn answers(&self, request: &KeyRequest) -> bool {
         self.hash == request.hash
             && self.iterations == request.iterations
@@ -170,7 +170,7 @@ impl Entry {
     }
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for CachedKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}/{}", self.hash, self.iterations)
     }
@@ -180,15 +180,15 @@ impl KeyCache {
     /// Maximum number of cached keys. The oldest are evicted.
     const CAPACITY: usize = 8;
 
-    /// The keys asked for, if they were derived before.
+    /// Returns the keys if they were derived before.
     pub(crate) fn find(&self, request: &KeyRequest) -> Option<Arc<Keys>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.iter().find(|entry| entry.answers(request)).map(|entry| entry.keys.clone())
     }
 
-    /// Keeps keys. Only for a server that proved to know the password: an impostor must not push
-    /// good keys out.
-    pub(crate) fn keep(&self, request: &KeyRequest, keys: Arc<Keys>) {
+    /// Adds keys to the cache. Only call it after the server proved that it knows the password:
+    /// another server must not evict valid keys.
+    pub(crate) fn insert(&self, request: &KeyRequest, keys: Arc<Keys>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.iter().any(|entry| entry.answers(request)) {
             return;
@@ -197,7 +197,12 @@ impl KeyCache {
             entries.pop_front();
         }
         let KeyRequest { hash, salt, iterations, .. } = request;
-        entries.push_back(Entry { hash: *hash, salt: salt.clone(), iterations: *iterations, keys });
+        entries.push_back(CachedKeys {
+            hash: *hash,
+            salt: salt.clone(),
+            iterations: *iterations,
+            keys,
+        });
     }
 
     #[cfg(test)]
@@ -221,7 +226,7 @@ mod tests {
 
     #[test]
     fn sha_256_passwords_go_through_saslprep() {
-        // The authentication specification's own examples: soft hyphens vanish, compatibility
+        // Examples of the authentication specification: soft hyphens are removed, compatibility
         // characters are replaced.
         for (typed, prepared) in [("I\u{AD}X", "IX"), ("\u{2168}", "IX"), ("\u{2163}", "IV")] {
             let found = Hash::Sha256.prepare_password("user", typed).unwrap();
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn keys_are_found_again_by_hash_salt_and_iterations() {
         let cache = KeyCache::default();
-        cache.keep(&request(1), Arc::new(request(1).derive()));
+        cache.insert(&request(1), Arc::new(request(1).derive()));
         assert!(cache.find(&request(1)).is_some());
         assert!(cache.find(&request(2)).is_none());
         assert!(cache.find(&KeyRequest { iterations: 2, ..request(1) }).is_none());
@@ -253,8 +258,8 @@ mod tests {
     fn the_cache_is_bounded() {
         let cache = KeyCache::default();
         for salt in 0..20 {
-            cache.keep(&request(salt), Arc::new(request(salt).derive()));
-            cache.keep(&request(salt), Arc::new(request(salt).derive()));
+            cache.insert(&request(salt), Arc::new(request(salt).derive()));
+            cache.insert(&request(salt), Arc::new(request(salt).derive()));
         }
         assert_eq!(cache.len(), KeyCache::CAPACITY);
         assert!(cache.find(&request(19)).is_some());

@@ -1,4 +1,4 @@
-//! The conversations of the RFCs and of MongoDB's specification, and all that a server may lie about.
+//! The conversations of the RFCs and of MongoDB's specification, and malformed or forged messages.
 
 use super::*;
 
@@ -96,12 +96,12 @@ fn user_names_are_escaped_and_not_prepared() {
 }
 
 #[test]
-fn a_nonce_that_is_not_ours_continued_is_refused() {
+fn nonce_without_the_client_s_prefix_is_rejected() {
     // pitfall 45
     let rest = "s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
     for nonce in ["", "rOprNGfwEbeRWgbNEkqO", "rOprNGfwEbeRWgbNEkq", "XrOprNGfwEbeRWgbNEkqOserver"]
     {
-        assert_eq!(refused(&format!("r={nonce},{rest}")), Cause::ForeignNonce, "{nonce}");
+        assert_eq!(refused(&format!("r={nonce},{rest}")), Cause::NonceMismatch, "{nonce}");
     }
 }
 
@@ -152,5 +152,5 @@ fn a_server_that_cannot_sign_is_refused() {
     assert_eq!(cause("v=!"), Cause::Malformed("the server's signature is not base64"));
     assert_eq!(cause(""), Cause::Malformed("no signature in the final message"));
     assert_eq!(cause("x=1,v=6rri"), Cause::Malformed("no signature in the final message"));
-    assert_eq!(cause("e=invalid-proof"), Cause::Refused("invalid-proof".to_owned()));
+    assert_eq!(cause("e=invalid-proof"), Cause::ServerError("invalid-proof".to_owned()));
 }

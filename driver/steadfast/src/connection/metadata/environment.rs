@@ -8,7 +8,7 @@ use bson::{RawDocumentBuf, raw::cstr};
 /// Looks up an environment variable.
 pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A variable of this process; an empty one is as good as none.
+/// Returns a variable of this process. An empty one is not set, by the specification.
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -34,7 +34,7 @@ impl Environment {
         }
     }
 
-    /// The document `env`, or only its name; none if it would be empty.
+    /// Returns the document `env`, or only its name; `None` if it would be empty.
     pub(super) fn document(&self, in_full: bool) -> Option<RawDocumentBuf> {
         let mut env = RawDocumentBuf::new();
         if let Some(function) = &self.function {
@@ -82,8 +82,8 @@ impl Provider {
         }
     }
 
-    /// The one whose variables are there. Vercel runs on AWS and has its variables, too; any other
-    /// mix says nothing.
+    /// Returns the provider whose variables are set. Vercel runs on AWS and takes precedence over
+    /// it; any other combination is `None`.
     fn detect(variable: Lookup<'_>) -> Option<Self> {
         let is_set = |name| variable(name).is_some();
         let on_aws = variable("AWS_EXECUTION_ENV")
@@ -102,7 +102,7 @@ impl Provider {
     }
 }
 
-/// A function in somebody's cloud.
+/// Function of a function-as-a-service provider.
 #[derive(Clone, Debug)]
 pub(super) struct Function {
     provider: Provider,
@@ -124,7 +124,7 @@ impl Function {
             }
             Provider::Vercel => (None, None, Some("VERCEL_REGION")),
         };
-        // A value of the wrong type is left out and no error.
+        // The specification: a value of the wrong type is omitted.
         let number = |name: &str| variable(name).and_then(|value| value.parse().ok());
         Some(Self {
             provider,

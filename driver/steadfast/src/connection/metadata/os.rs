@@ -1,4 +1,4 @@
-//! The operating system, as far as it can be learnt at the price of one small file.
+//! Operating system, from the target of the build and `os-release`.
 
 use std::{env::consts, fs, sync::OnceLock};
 
@@ -13,7 +13,7 @@ pub(super) struct Os {
 }
 
 impl Os {
-    /// This machine's; looked up once.
+    /// Returns the operating system of this machine, determined once.
     pub(super) fn of_this_machine() -> &'static Self {
         static THIS: OnceLock<Os> = OnceLock::new();
         THIS.get_or_init(|| {
@@ -25,7 +25,8 @@ impl Os {
         })
     }
 
-    /// From the compiler's name for the system and, on Linux, the text of `os-release`.
+    /// Determines the operating system from [`std::env::consts::OS`] and, on Linux, the text of
+    /// `os-release`.
     pub(super) fn detect(os: &str, release: Option<&str>) -> Self {
         let (kind, name) = match os {
             "linux" => ("Linux", None),
@@ -48,7 +49,7 @@ impl Os {
         }
     }
 
-    /// The document `os`, or only its type.
+    /// Returns the document `os`, or only its type.
     pub(super) fn document(&self, in_full: bool) -> RawDocumentBuf {
         let mut os = RawDocumentBuf::new();
         os.append(cstr!("type"), self.kind);
@@ -66,7 +67,7 @@ impl Os {
     }
 }
 
-/// A field of `os-release(5)`: lines of `KEY=value`, quoted or not.
+/// Returns a field of `os-release(5)`: lines of `KEY=value`, quoted or not.
 fn release_field(release: &str, key: &str) -> Option<String> {
     let value =
         release.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='))?;

@@ -1,4 +1,4 @@
-//! The prose tests of the handshake specification, and what lies between them.
+//! Prose tests of the handshake specification, and cases between them.
 
 use bson::{Document, doc};
 
@@ -88,7 +88,7 @@ fn the_whole_document_has_the_specified_shape() {
 }
 
 #[test]
-fn this_process_can_be_told_of() {
+fn metadata_of_this_process_is_built() {
     let document = told(&Metadata::new(Some("tests"), None).unwrap());
     assert!(!document.get_document("os").unwrap().get_str("type").unwrap().is_empty());
 }
@@ -129,7 +129,7 @@ fn prose_1_4_valid_vercel() {
     let variables = [("VERCEL", "1"), ("VERCEL_REGION", "cdg1")];
     let env = doc! { "name": "vercel", "region": "cdg1" };
     assert_eq!(in_environment(&variables).get_document("env").ok(), Some(&env));
-    // Vercel runs on AWS and wins over it.
+    // Vercel runs on AWS and takes precedence.
     let both = [AWS, &variables].concat();
     assert_eq!(in_environment(&both).get_document("env").ok(), Some(&env));
     assert!(is_function(&both));
@@ -170,7 +170,7 @@ fn prose_1_8_an_execution_environment_other_than_lambda_is_none() {
 }
 
 #[test]
-fn prose_1_9_container_and_provider_are_both_told() {
+fn prose_1_9_container_and_provider_are_both_sent() {
     let variables = [AWS, &[("KUBERNETES_SERVICE_HOST", "1")]].concat();
     let env = doc! {
         "name": "aws.lambda",
@@ -182,7 +182,7 @@ fn prose_1_9_container_and_provider_are_both_told() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_out_in_the_specified_order() {
+fn fields_beyond_512_bytes_are_omitted_in_the_specified_order() {
     let long = "r".repeat(100);
     let variables = [("AWS_EXECUTION_ENV", "AWS_Lambda_x"), ("AWS_REGION", long.as_str())];
     let mut seen = Vec::new();
@@ -203,7 +203,7 @@ fn what_does_not_fit_is_left_out_in_the_specified_order() {
         if seen.last() != Some(&stage) {
             seen.push(stage);
         }
-        // Nothing is cut off that would have fitted.
+        // Nothing that fits is cut off.
         let bytes = metadata.document().as_bytes().len();
         assert!(stage.3 || bytes == 512, "{bytes}");
     }
@@ -229,7 +229,7 @@ fn a_platform_is_never_cut_within_a_character() {
 }
 
 #[test]
-fn names_that_can_never_fit_are_refused_and_change_nothing() {
+fn names_that_cannot_fit_are_rejected_without_a_change() {
     let metadata = plain(Some(&library()));
     let before = metadata.document();
     let error = metadata.append(&info(&"n".repeat(512), None, None)).unwrap_err();
@@ -258,7 +258,7 @@ fn driver_info_must_not_contain_the_delimiter() {
     }
 }
 
-/// The parameters of the first two update tests, and what they make of "library".
+/// Parameters of the first two update tests, and the expected additions to those of "library".
 fn updates() -> [(DriverInfo, [&'static str; 3]); 4] {
     let (name, platform) = ("library|framework", "Library Platform|Framework Platform");
     [
@@ -348,7 +348,7 @@ fn update_6_a_duplicate_of_the_initial_info_is_ignored_after_another_update() {
     assert_eq!(metadata.document(), before);
 }
 
-/// Infos without a field, and the same with that field empty.
+/// Driver info without a field, and the same with that field empty.
 fn unset_and_empty() -> [(DriverInfo, DriverInfo); 2] {
     [
         (
@@ -380,7 +380,7 @@ fn update_8_empty_strings_are_unset_against_the_initial_info() {
     }
 }
 
-/// New connections tell what was added; that is all that links the two.
+/// A new connection sends the appended metadata.
 #[tokio::test]
 async fn the_next_hello_carries_what_was_added() {
     let establisher = Establisher {

@@ -1,4 +1,4 @@
-//! Documents made at random, some of them broken.
+//! Random documents, some of them malformed.
 
 use bson::{
     Binary, Bson, DateTime, Decimal128, Document, JavaScriptCodeWithScope, Timestamp,
@@ -9,7 +9,7 @@ use steadfast_wire::validate_document;
 
 use super::{bytes, regex, same_documents, same_values};
 
-/// Keys that mean something to a type of the tests or to bson, and others.
+/// Keys with a meaning for a type of the tests or for bson, and others.
 fn key() -> BoxedStrategy<String> {
     let known = [
         "a",
@@ -99,10 +99,10 @@ proptest! {
         same_documents(&bytes(&document));
     }
 
-    /// Also not of what `wire` would refuse; and what bson makes sense of is read in the same way. (It looks at keys of
-    /// arrays, and refuses some that are no text.)
+    /// Includes bytes that `wire` would reject. If bson accepts the bytes, the result must be the
+    /// same. (bson also validates the keys of arrays as UTF-8.)
     #[test]
-    fn broken_bytes_are_no_reason_to_panic(
+    fn malformed_bytes_do_not_panic(
         document in document_of(value()),
         broken in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {

@@ -1,4 +1,4 @@
-//! Records from a name server on loopback.
+//! Queries to a name server on loopback.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -18,7 +18,7 @@ use super::*;
 
 type Zone = fn(&Name, RecordType) -> Result<Vec<(u32, RData)>, ResponseCode>;
 
-/// A resolver that asks a name server made up for the test, which runs until the test ends.
+/// Creates a resolver for a test's name server, which runs until the test ends.
 async fn resolver(zone: Zone) -> SystemRecords {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let mut connection = ConnectionConfig::udp();
@@ -94,7 +94,7 @@ async fn no_records_are_an_answer_and_a_failing_server_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_no_name_is_an_error() {
+async fn invalid_name_is_an_error() {
     let error = resolver(cluster).await.srv("a..b").await.unwrap_err();
     assert!(matches!(error, DnsError::Lookup { .. }), "{error}");
 }

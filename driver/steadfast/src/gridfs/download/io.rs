@@ -18,7 +18,7 @@ impl GridFsDownloadStream {
         let bytes = ready!(self.poll_bytes(cx))?;
         let count = bytes.len().min(into.len());
         into[..count].copy_from_slice(&bytes[..count]);
-        self.pass(count);
+        self.advance(count);
         Poll::Ready(Ok(count))
     }
 }
@@ -35,7 +35,7 @@ impl tokio::io::AsyncRead for GridFsDownloadStream {
         let bytes = ready!(self.poll_bytes(cx))?;
         let count = bytes.len().min(into.remaining());
         into.put_slice(&bytes[..count]);
-        self.pass(count);
+        self.advance(count);
         Poll::Ready(Ok(()))
     }
 }
@@ -46,13 +46,13 @@ impl tokio::io::AsyncBufRead for GridFsDownloadStream {
     }
 
     fn consume(mut self: Pin<&mut Self>, count: usize) {
-        self.pass(count);
+        self.advance(count);
     }
 }
 
 impl tokio::io::AsyncSeek for GridFsDownloadStream {
     fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
-        self.go_to(to).map(drop)
+        self.seek(to).map(drop)
     }
 
     fn poll_complete(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
@@ -76,7 +76,7 @@ impl futures_io::AsyncBufRead for GridFsDownloadStream {
     }
 
     fn consume(mut self: Pin<&mut Self>, count: usize) {
-        self.pass(count);
+        self.advance(count);
     }
 }
 
@@ -86,6 +86,6 @@ impl futures_io::AsyncSeek for GridFsDownloadStream {
         _cx: &mut Context<'_>,
         to: SeekFrom,
     ) -> Poll<io::Result<u64>> {
-        Poll::Ready(self.go_to(to))
+        Poll::Ready(self.seek(to))
     }
 }

@@ -14,7 +14,7 @@ impl tokio::io::AsyncWrite for GridFsUploadStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_take(cx, bytes).map_err(io::Error::from)
+        self.poll_buffer(cx, bytes).map_err(io::Error::from)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -32,7 +32,7 @@ impl futures_io::AsyncWrite for GridFsUploadStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_take(cx, bytes).map_err(io::Error::from)
+        self.poll_buffer(cx, bytes).map_err(io::Error::from)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,4 +1,4 @@
-//! The `_id`s of an `insert_many`, collected while the server is at work.
+//! `_id`s of the documents of an `insert_many`, collected while the server executes it.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -6,13 +6,13 @@ use bson::Bson;
 
 use super::Statements;
 
-/// Number of ids to collect at a time, few enough not to block other tasks.
+/// Number of ids collected at a time, small enough not to block other tasks.
 const AT_A_TIME: usize = 500;
 
-/// The `_id`s of documents that are being inserted.
+/// `_id`s of the documents of an `insert_many`.
 ///
-/// Nearly always all are. So they are collected while the commands are under way, and nobody has to
-/// wait for that afterwards.
+/// Usually all documents are inserted. Therefore the ids are collected while the reply is awaited,
+/// which takes no time afterwards.
 #[derive(Debug)]
 pub(crate) struct InsertedIds<'s> {
     statements: &'s Statements<'s>,
@@ -24,18 +24,18 @@ impl<'s> InsertedIds<'s> {
         Self { statements, ids: HashMap::new() }
     }
 
-    /// Collects some more. False if there are no more.
+    /// Collects some more ids. Returns `false` if all are collected.
     pub(crate) fn collect_some(&mut self) -> bool {
         let (from, all) = (self.ids.len(), self.statements.inserts());
         if from == 0 {
-            // Room for all at once: growing, the map would be there twice.
+            // Reserved at once: a growing map would exist twice.
             self.ids.reserve(all);
         }
         self.ids.extend(self.statements.inserted_ids(from..all.min(from + AT_A_TIME)));
         self.ids.len() < all
     }
 
-    /// Those of the documents that were inserted in the end, by their positions.
+    /// Returns the ids of the inserted documents, by index.
     pub(super) fn of(mut self, inserted: &[Range<usize>]) -> HashMap<usize, Bson> {
         let all = 0..self.statements.inserts();
         if matches!(inserted, [only] if *only == all) {

@@ -1,4 +1,4 @@
-//! Cutting writes into batches that a server takes.
+//! Splitting of writes into batches within the server's limits.
 
 use std::ops::Range;
 
@@ -13,9 +13,9 @@ use crate::{
     },
 };
 
-/// The statements of one command.
+/// Statements of one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Batch {
+pub(crate) struct CollectionBulkBatch {
     pub(crate) verb: Verb,
     /// Positions among the statements of the same verb.
     pub(super) positions: Range<usize>,
@@ -25,8 +25,8 @@ pub(crate) struct Batch {
     pub(crate) has_multi: bool,
 }
 
-impl Batch {
-    /// Number of statements.
+impl CollectionBulkBatch {
+    /// Returns the number of statements.
     pub(crate) fn len(&self) -> usize {
         self.positions.len()
     }
@@ -48,38 +48,39 @@ const FRAME_BYTES: usize = 16 + 4 + 1 + 1 + 4 + 1;
 /// Bytes of the field `$db` without the name of the database.
 const DB_FIELD_BYTES: usize = 1 + 4 + 4 + 1;
 
-/// Cuts the writes into batches, or says which of them no server would take. In order, a batch is
-/// a stretch of writes with the same verb; otherwise all writes with the same verb go together.
+/// Splits the writes into batches, or returns an error if a write exceeds the limits. In an ordered
+/// bulk write a batch contains consecutive writes with the same verb, otherwise all writes with the
+/// same verb.
 pub(crate) fn plan(
     statements: &Statements<'_>,
     collection: &Handle,
     settings: &Settings<'_>,
     limits: &WriteLimits,
-) -> Result<Vec<Batch>> {
-    let room = Room::new(collection, settings, limits)?;
+) -> Result<Vec<CollectionBulkBatch>> {
+    let batch_limits = BatchLimits::new(collection, settings, limits)?;
     if settings.ordered {
-        cut(statements, &room, statements.writes.iter().map(|write| write.verb))
+        split(statements, &batch_limits, statements.writes.iter().map(|write| write.verb))
     } else {
         let verbs = Verb::ALL.into_iter();
         let grouped =
-            verbs.flat_map(|verb| std::iter::repeat_n(verb, statements.run(verb).entries.len()));
-        cut(statements, &room, grouped)
+            verbs.flat_map(|verb| std::iter::repeat_n(verb, statements.buffer(verb).entries.len()));
+        split(statements, &batch_limits, grouped)
     }
 }
 
 /// Size limits of a batch of each verb.
-struct Room {
+struct BatchLimits {
     documents_bytes: [usize; 3],
     statement_bytes: [usize; 3],
     count: usize,
 }
 
-impl Room {
+impl BatchLimits {
     fn new(collection: &Handle, settings: &Settings<'_>, limits: &WriteLimits) -> Result<Self> {
-        let mut room = Self {
+        let mut batch_limits = Self {
             documents_bytes: [0; 3],
             statement_bytes: [0; 3],
-            // A server that takes none at all would never be done.
+            // A limit of zero would never end.
             count: limits.batch_count.max(1),
         };
         for verb in Verb::ALL {
@@ -90,13 +91,14 @@ impl Room {
                 + DB_FIELD_BYTES
                 + collection.database.len()
                 + ATTEMPT_FIELDS_BYTES;
-            room.documents_bytes[verb as usize] = limits.message_bytes.saturating_sub(sequence);
-            room.statement_bytes[verb as usize] = match verb {
+            batch_limits.documents_bytes[verb as usize] =
+                limits.message_bytes.saturating_sub(sequence);
+            batch_limits.statement_bytes[verb as usize] = match verb {
                 Verb::Insert => limits.document_bytes,
                 Verb::Update | Verb::Delete => limits.document_bytes + STATEMENT_ALLOWANCE_BYTES,
             };
         }
-        Ok(room)
+        Ok(batch_limits)
     }
 
     fn check(&self, verb: Verb, index: usize, length: usize) -> Result<()> {
@@ -114,35 +116,35 @@ impl Room {
     }
 
     /// Returns `true` if another statement fits into a batch.
-    fn admits(&self, batch: &Batch, verb: Verb, length: usize) -> bool {
+    fn fits(&self, batch: &CollectionBulkBatch, verb: Verb, length: usize) -> bool {
         batch.verb == verb
             && batch.len() < self.count
             && batch.bytes + length <= self.documents_bytes[verb as usize]
     }
 }
 
-/// Goes through the writes by their verbs in the order that they are to be sent in.
-fn cut(
+/// Splits the writes, whose verbs are passed in the order of sending.
+fn split(
     statements: &Statements<'_>,
-    room: &Room,
+    batch_limits: &BatchLimits,
     verbs: impl Iterator<Item = Verb>,
-) -> Result<Vec<Batch>> {
-    let mut batches: Vec<Batch> = Vec::new();
+) -> Result<Vec<CollectionBulkBatch>> {
+    let mut batches: Vec<CollectionBulkBatch> = Vec::new();
     let mut next_position = [0; 3];
     for verb in verbs {
-        let run = statements.run(verb);
+        let buffer = statements.buffer(verb);
         let position = next_position[verb as usize];
         next_position[verb as usize] += 1;
-        let (index, length) = (run.entries[position].index, run.range(position).len());
+        let (index, length) = (buffer.entries[position].index, buffer.range(position).len());
         let multi = statements.writes[index].multi;
-        room.check(verb, index, length)?;
+        batch_limits.check(verb, index, length)?;
         match batches.last_mut() {
-            Some(batch) if room.admits(batch, verb, length) => {
+            Some(batch) if batch_limits.fits(batch, verb, length) => {
                 batch.positions.end += 1;
                 batch.bytes += length;
                 batch.has_multi |= multi;
             }
-            _ => batches.push(Batch {
+            _ => batches.push(CollectionBulkBatch {
                 verb,
                 positions: position..position + 1,
                 bytes: length,

@@ -1,4 +1,4 @@
-//! Writes, encoded and waiting to be sent.
+//! Encoded writes of a collection's bulk write.
 
 use std::{borrow::Borrow, ops::Range};
 
@@ -6,8 +6,8 @@ use bson::{Bson, RawDocument, oid::ObjectId};
 use serde::Serialize;
 
 use super::{
-    Batch,
-    held::{self, Held},
+    CollectionBulkBatch,
+    raw_documents::{self, RawDocumentList},
 };
 use crate::{
     error::{Error, Result},
@@ -18,99 +18,98 @@ use crate::{
         write::{Change, Verb},
     },
     options::WriteModel,
-    sequence::{DocumentSequenceRef, Documents, Source},
+    sequence::{DocumentSequenceRef, DocumentSource, Documents},
 };
 
-/// Any number of writes, as they will be sent.
+/// Writes of a bulk write, encoded.
 ///
-/// The statements of each verb lie one after the other in one run of bytes, from which batches are
-/// cut. Documents that are bytes already are [held](Held) where they are; their run is without
-/// bytes, and counts them all the same.
+/// The statements of each verb are in one buffer, from which batches are cut. [Raw
+/// documents](RawDocumentList) stay where they are: their buffer has no bytes, but entries.
 #[derive(Debug, Default)]
 pub(crate) struct Statements<'a> {
     /// Writes by index.
-    pub(super) writes: Vec<Write>,
-    inserts: Run,
-    updates: Run,
-    deletes: Run,
-    /// The inserts, if all of them are bytes already.
-    held: Option<Box<dyn Held + 'a>>,
-    /// The `_id`s of the inserts, in their order, that go in front of them. Of the others it is in
-    /// the document.
+    pub(super) writes: Vec<WriteProperties>,
+    inserts: StatementBuffer,
+    updates: StatementBuffer,
+    deletes: StatementBuffer,
+    /// Raw documents, if all inserts are.
+    raw_documents: Option<Box<dyn RawDocumentList + 'a>>,
+    /// Generated `_id` of each insert, to be sent before its fields. `None` if the document has an
+    /// `_id`.
     generated_ids: Vec<Option<ObjectId>>,
     has_delete_hint: bool,
 }
 
 /// Properties of a write.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Write {
+pub(super) struct WriteProperties {
     pub(super) verb: Verb,
     /// `true` if the write can affect several documents.
     pub(super) multi: bool,
 }
 
-/// The statements of one verb.
+/// Statements of one verb.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct StatementBuffer {
     bytes: Vec<u8>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<StatementEntry>,
 }
 
 /// Index of the write in the caller's order, and the end of its statement in the buffer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct StatementEntry {
     pub(super) index: usize,
     end: usize,
 }
 
-impl Run {
+impl StatementBuffer {
     fn close_statement(&mut self, index: usize) {
-        self.entries.push(Entry { index, end: self.bytes.len() });
+        self.entries.push(StatementEntry { index, end: self.bytes.len() });
     }
 
     pub(super) fn start(&self, position: usize) -> usize {
         position.checked_sub(1).map_or(0, |before| self.entries[before].end)
     }
 
-    /// Range of the statement at `position` in the buffer.
+    /// Returns the range of the statement at `position` in the buffer.
     pub(super) fn range(&self, position: usize) -> Range<usize> {
         self.start(position)..self.entries[position].end
     }
 }
 
-/// The most room that is made on an iterator's word alone.
-const MOST_RESERVED: usize = 100_000;
+/// Maximum capacity reserved from an iterator's size hint.
+const MAX_RESERVED: usize = 100_000;
 
 impl<'a> Statements<'a> {
-    /// The documents of an `insert_many`.
+    /// Encodes the documents of an `insert_many`.
     pub(crate) fn of_documents<T, D>(documents: impl IntoIterator<Item = D>) -> Result<Self>
     where
         T: Serialize + 'a,
         D: Borrow<T> + Send + Sync + 'a,
     {
         let mut documents = documents.into_iter();
-        let count = documents.size_hint().0.min(MOST_RESERVED);
-        let mut statements = Self::with_room(count);
-        let mut held = held::Documents::<T, D>::expecting(count);
+        let count = documents.size_hint().0.min(MAX_RESERVED);
+        let mut statements = Self::with_capacity(count);
+        let mut raw_documents = raw_documents::RawDocuments::<T, D>::with_capacity(count);
         while let Some(document) = documents.next() {
-            match raw::read(document.borrow(), |raw| statements.note_insert(raw)) {
+            match raw::read(document.borrow(), |raw| statements.add_raw_insert(raw)) {
                 Some(noted) => noted?,
                 None => {
-                    let mut statements = Self::with_room(count);
-                    for document in held.iter().chain([document.borrow()]) {
+                    let mut statements = Self::with_capacity(count);
+                    for document in raw_documents.iter().chain([document.borrow()]) {
                         statements.push_insert(document)?;
                     }
                     documents.try_for_each(|it| statements.push_insert(it.borrow()))?;
                     return Ok(statements);
                 }
             }
-            held.push(document);
+            raw_documents.push(document);
         }
-        statements.held = Some(Box::new(held));
+        statements.raw_documents = Some(Box::new(raw_documents));
         statements.not_empty("insert_many requires at least one document")
     }
 
-    /// The models of a `bulk_write`.
+    /// Encodes the models of a `bulk_write`.
     pub(crate) fn of_models<T: Serialize>(
         models: impl IntoIterator<Item = WriteModel<T>>,
     ) -> Result<Self> {
@@ -121,8 +120,8 @@ impl<'a> Statements<'a> {
         statements.not_empty("bulk_write requires at least one model")
     }
 
-    /// None yet, and room for so many inserts.
-    fn with_room(count: usize) -> Self {
+    /// Creates an empty list with capacity for `count` inserts.
+    fn with_capacity(count: usize) -> Self {
         let mut none = Self::default();
         none.writes.reserve(count);
         none.inserts.entries.reserve(count);
@@ -134,7 +133,7 @@ impl<'a> Statements<'a> {
         if self.writes.is_empty() { Err(Error::invalid_argument(complaint)) } else { Ok(self) }
     }
 
-    /// The name of the command that the first of them goes with.
+    /// Returns the command name of the first write.
     pub(crate) fn first_command(&self) -> &'static str {
         self.writes.first().map_or("bulkWrite", |write| write.verb.name().as_str())
     }
@@ -148,7 +147,7 @@ impl<'a> Statements<'a> {
         match model {
             WriteModel::InsertOne(model) => self.push_insert(&model.document),
             WriteModel::UpdateOne(model) => {
-                let statement = update::Statement {
+                let statement = update::UpdateStatement {
                     q: &model.filter,
                     u: &model.update,
                     multi: false,
@@ -161,7 +160,7 @@ impl<'a> Statements<'a> {
                 self.push_update(&statement, Change::Update)
             }
             WriteModel::UpdateMany(model) => {
-                let statement = update::Statement {
+                let statement = update::UpdateStatement {
                     q: &model.filter,
                     u: &model.update,
                     multi: true,
@@ -174,7 +173,7 @@ impl<'a> Statements<'a> {
                 self.push_update(&statement, Change::Update)
             }
             WriteModel::ReplaceOne(model) => {
-                let statement = update::Statement {
+                let statement = update::UpdateStatement {
                     q: &model.filter,
                     u: &model.replacement,
                     multi: false,
@@ -190,7 +189,7 @@ impl<'a> Statements<'a> {
                 let (collation, hint) = (model.collation.as_ref(), model.hint.as_ref());
                 self.has_delete_hint |= hint.is_some();
                 self.push_delete(
-                    &delete::Statement::new(&model.filter, false, collation, hint),
+                    &delete::DeleteStatement::new(&model.filter, false, collation, hint),
                     false,
                 )
             }
@@ -198,7 +197,7 @@ impl<'a> Statements<'a> {
                 let (collation, hint) = (model.collation.as_ref(), model.hint.as_ref());
                 self.has_delete_hint |= hint.is_some();
                 self.push_delete(
-                    &delete::Statement::new(&model.filter, true, collation, hint),
+                    &delete::DeleteStatement::new(&model.filter, true, collation, hint),
                     true,
                 )
             }
@@ -215,8 +214,8 @@ impl<'a> Statements<'a> {
         Ok(())
     }
 
-    /// Counts a document in that is held.
-    fn note_insert(&mut self, document: &RawDocument) -> Result<()> {
+    /// Adds a raw document, which is not copied.
+    fn add_raw_insert(&mut self, document: &RawDocument) -> Result<()> {
         let id = Id::of(document)?;
         let length = insert::length_of(document, id.origin());
         self.close_insert(id, self.inserts.start(self.inserts.entries.len()) + length);
@@ -228,29 +227,29 @@ impl<'a> Statements<'a> {
             Id::Given(_) => None,
             Id::Generated(id) => Some(id),
         });
-        self.inserts.entries.push(Entry { index: self.writes.len(), end });
-        self.writes.push(Write { verb: Verb::Insert, multi: false });
+        self.inserts.entries.push(StatementEntry { index: self.writes.len(), end });
+        self.writes.push(WriteProperties { verb: Verb::Insert, multi: false });
     }
 
     fn push_update<U: Serialize>(
         &mut self,
-        statement: &update::Statement<'_, U>,
+        statement: &update::UpdateStatement<'_, U>,
         change: Change,
     ) -> Result<()> {
         update::append(statement, change, &mut self.updates.bytes)?;
         self.updates.close_statement(self.writes.len());
-        self.writes.push(Write { verb: Verb::Update, multi: statement.multi });
+        self.writes.push(WriteProperties { verb: Verb::Update, multi: statement.multi });
         Ok(())
     }
 
-    fn push_delete(&mut self, statement: &delete::Statement<'_>, multi: bool) -> Result<()> {
+    fn push_delete(&mut self, statement: &delete::DeleteStatement<'_>, multi: bool) -> Result<()> {
         statement.append(&mut self.deletes.bytes)?;
         self.deletes.close_statement(self.writes.len());
-        self.writes.push(Write { verb: Verb::Delete, multi });
+        self.writes.push(WriteProperties { verb: Verb::Delete, multi });
         Ok(())
     }
 
-    pub(super) fn run(&self, verb: Verb) -> &Run {
+    pub(super) fn buffer(&self, verb: Verb) -> &StatementBuffer {
         match verb {
             Verb::Insert => &self.inserts,
             Verb::Update => &self.updates,
@@ -258,31 +257,32 @@ impl<'a> Statements<'a> {
         }
     }
 
-    /// The statements of a batch, to be sent as often as need be.
-    pub(crate) fn lend(&self, batch: &Batch) -> DocumentSequenceRef<'_> {
-        let (run, positions) = (self.run(batch.verb), batch.positions.clone());
-        let range = run.start(positions.start)..run.start(positions.end);
-        let documents = match (batch.verb, &self.held) {
+    /// Returns the statements of a batch, for any number of attempts.
+    pub(crate) fn document_sequence(&self, batch: &CollectionBulkBatch) -> DocumentSequenceRef<'_> {
+        let (buffer, positions) = (self.buffer(batch.verb), batch.positions.clone());
+        let range = buffer.start(positions.start)..buffer.start(positions.end);
+        let documents = match (batch.verb, &self.raw_documents) {
             (Verb::Insert, Some(_)) => {
                 Documents::Scattered { source: self, positions, bytes: range.len() }
             }
-            (Verb::Insert | Verb::Update | Verb::Delete, _) => Documents::Whole(&run.bytes[range]),
+            (Verb::Insert | Verb::Update | Verb::Delete, _) => {
+                Documents::Whole(&buffer.bytes[range])
+            }
         };
         DocumentSequenceRef { identifier: batch.verb.identifier(), documents, ns_info: None }
     }
 
-    /// Index, in the caller's order, of the `nth` statement of a batch.
-    pub(super) fn index(&self, batch: &Batch, nth: usize) -> usize {
-        self.run(batch.verb).entries[batch.positions.start + nth].index
+    /// Returns the caller's index of the `nth` statement of a batch.
+    pub(super) fn index(&self, batch: &CollectionBulkBatch, nth: usize) -> usize {
+        self.buffer(batch.verb).entries[batch.positions.start + nth].index
     }
 
-    /// Number of inserts.
+    /// Returns the number of inserts.
     pub(super) fn inserts(&self) -> usize {
         self.inserts.entries.len()
     }
 
-    /// The inserts at `positions`: which writes they are, as the caller counts them, and their
-    /// `_id`s.
+    /// Returns the caller's indexes and the `_id`s of the inserts at `positions`.
     pub(super) fn inserted_ids(
         &self,
         positions: Range<usize>,
@@ -294,11 +294,11 @@ impl<'a> Statements<'a> {
         if let Some(generated) = self.generated_ids[position] {
             return generated.into();
         }
-        // It was found when the document was encoded, or noted.
+        // The document was checked when it was added.
         let mut id = None;
         let mut look = |document: &RawDocument| id = insert::id_of(document).ok().flatten();
-        match &self.held {
-            Some(held) => held.read(position, &mut look),
+        match &self.raw_documents {
+            Some(raw_documents) => raw_documents.read(position, &mut look),
             None => {
                 let bytes = &self.inserts.bytes[self.inserts.range(position)];
                 if let Ok(document) = RawDocument::from_bytes(bytes) {
@@ -310,18 +310,19 @@ impl<'a> Statements<'a> {
     }
 }
 
-impl Source for Statements<'_> {
+impl DocumentSource for Statements<'_> {
     fn append(&self, positions: &mut Range<usize>, out: &mut Vec<u8>, enough: usize) -> Result<()> {
-        let Some(held) = &self.held else { return Ok(()) };
+        let Some(raw_documents) = &self.raw_documents else { return Ok(()) };
         while out.len() < enough
             && let Some(position) = positions.next()
         {
             let end = out.len() + self.inserts.range(position).len();
             let generated = self.generated_ids[position];
             let mut appended = Ok(());
-            held.read(position, &mut |raw| appended = insert::append_raw(raw, generated, out));
+            raw_documents
+                .read(position, &mut |raw| appended = insert::append_raw(raw, generated, out));
             appended?;
-            // The length of the message was told to the server before.
+            // The message length, already sent, includes the previous length.
             if out.len() != end {
                 let changed = format!("document {position} changed while it was being sent");
                 return Err(Error::invalid_argument(changed));

@@ -1,7 +1,7 @@
-//! Cutting writes into batches, and counting them together again.
+//! Splitting of writes into batches, and their results.
 
-mod holding;
 mod properties;
+mod raw_documents;
 mod splitting;
 mod tallying;
 
@@ -45,14 +45,18 @@ fn settings_with(ordered: bool) -> Settings<'static> {
     Settings { ordered, ..Settings::default() }
 }
 
-fn planned(statements: &Statements<'_>, ordered: bool, limits: &WriteLimits) -> Result<Vec<Batch>> {
+fn planned(
+    statements: &Statements<'_>,
+    ordered: bool,
+    limits: &WriteLimits,
+) -> Result<Vec<CollectionBulkBatch>> {
     plan(statements, &collection(), &settings_with(ordered), limits)
 }
 
-/// The statements of a batch, as they are sent.
-fn sent(statements: &Statements<'_>, batch: &Batch) -> Vec<Document> {
+/// Returns the statements of a batch as they are sent.
+fn sent(statements: &Statements<'_>, batch: &CollectionBulkBatch) -> Vec<Document> {
     let mut sent = Vec::new();
-    let lent = statements.lend(batch).documents;
+    let lent = statements.document_sequence(batch).documents;
     lent.for_each(|statement| sent.push(Document::try_from(statement).unwrap())).unwrap();
     sent
 }
@@ -104,7 +108,7 @@ async fn every_model_becomes_its_statement() {
 }
 
 #[tokio::test]
-async fn a_batch_can_be_recognised_unless_one_of_its_writes_is_of_many() {
+async fn batch_is_retryable_unless_it_has_a_multi_write() {
     // pitfall 12
     let kinds = |models| -> Vec<CommandKind> {
         commands(models, true).into_iter().map(|(_, _, kind)| kind).collect()
@@ -126,7 +130,7 @@ async fn without_models_there_is_nothing_to_send() {
 }
 
 #[tokio::test]
-async fn models_that_no_server_takes_are_refused() {
+async fn invalid_models_are_rejected() {
     let replaced = ReplaceOneModel::new(doc! {}, doc! { "$set": { "x": 1 } });
     let updated = UpdateOneModel::new(doc! {}, doc! { "x": 1 });
     let models: [WriteModel; 2] = [replaced.into(), updated.into()];
@@ -137,7 +141,7 @@ async fn models_that_no_server_takes_are_refused() {
 }
 
 #[tokio::test]
-async fn in_order_only_the_last_batch_goes_unacknowledged() {
+async fn in_order_only_the_last_batch_is_unacknowledged() {
     let options = CollectionOptions::builder().write_concern(WriteConcern::nodes(0)).build();
     let collection = collection_with(options);
     let sent = |ordered, followed| {

@@ -1,11 +1,11 @@
-//! The writes of a client's bulk write, encoded and waiting to be sent.
+//! Encoded writes of a client's bulk write.
 
 use std::{collections::BTreeMap, ops::Range};
 
 use bson::{Bson, Document, RawDocument};
 use serde::Serialize;
 
-use super::Batch;
+use super::ClientBulkBatch;
 use crate::{
     Namespace,
     error::{Error, Result},
@@ -17,19 +17,19 @@ use crate::{
     sequence::{DocumentSequenceRef, Documents},
 };
 
-/// Offset, in an operation, of the index into `nsInfo`: after the length of the document, a type,
-/// and one of `insert`, `update` and `delete`, which have the same length.
-const PLACE_AT: usize = 4 + 1 + "insert\0".len();
+/// Offset of the namespace index (into `nsInfo`) in an operation: after the document's length, the
+/// element type and the key (`insert`, `update` or `delete`, of the same length).
+const NAMESPACE_INDEX_OFFSET: usize = 4 + 1 + "insert\0".len();
 
-/// Any number of writes, as they will be sent.
+/// Writes of a bulk write, encoded.
 ///
-/// They lie one after the other in one run of bytes, from which batches are cut. The place of each
-/// one's collection is written into them when that is done, because each batch counts its own.
+/// The operations are in one buffer, from which batches are cut. Each batch has its own `nsInfo`,
+/// so the namespace indexes are written when the batches are built.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
     bytes: Vec<u8>,
-    pub(super) entries: Vec<Entry>,
-    /// The collections, each once.
+    pub(super) entries: Vec<OperationEntry>,
+    /// Distinct namespaces of the writes.
     pub(super) namespaces: Vec<Namespace>,
     positions: BTreeMap<Namespace, usize>,
     /// Origin of the `_id` of the latest insert, used as prediction for the next.
@@ -38,7 +38,7 @@ pub(crate) struct Operations {
 
 /// Properties of an operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct OperationEntry {
     pub(super) verb: Verb,
     /// `true` if the operation can affect several documents.
     pub(super) multi: bool,
@@ -52,7 +52,7 @@ pub(super) struct Entry {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Update<'a, U> {
+struct UpdateOperation<'a, U> {
     update: i32,
     filter: &'a Document,
     update_mods: &'a U,
@@ -70,7 +70,7 @@ struct Update<'a, U> {
 }
 
 #[derive(Serialize)]
-struct Delete<'a> {
+struct DeleteOperation<'a> {
     delete: i32,
     filter: &'a Document,
     multi: bool,
@@ -81,7 +81,7 @@ struct Delete<'a> {
 }
 
 impl Operations {
-    /// The models of a `bulk_write`.
+    /// Encodes the models of a `bulk_write`.
     pub(crate) fn of_models(
         models: impl IntoIterator<Item = impl Into<WriteModel>>,
     ) -> Result<Self> {
@@ -95,18 +95,18 @@ impl Operations {
         Ok(operations)
     }
 
-    /// Number of operations.
+    /// Returns the number of operations.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     fn push(&mut self, model: &WriteModel) -> Result<()> {
-        let namespace = self.place(model)?;
+        let namespace = self.namespace_index(model)?;
         match model {
             WriteModel::InsertOne(model) => self.push_insert(namespace, &model.document),
             WriteModel::UpdateOne(model) => {
                 let update = Self::update(&model.filter, &model.update, false);
-                let update = Update {
+                let update = UpdateOperation {
                     upsert: model.upsert,
                     array_filters: model.array_filters.as_deref(),
                     collation: model.collation.as_ref(),
@@ -118,7 +118,7 @@ impl Operations {
             }
             WriteModel::UpdateMany(model) => {
                 let update = Self::update(&model.filter, &model.update, true);
-                let update = Update {
+                let update = UpdateOperation {
                     upsert: model.upsert,
                     array_filters: model.array_filters.as_deref(),
                     collation: model.collation.as_ref(),
@@ -128,7 +128,7 @@ impl Operations {
                 self.push_update(namespace, &update, Change::Update)
             }
             WriteModel::ReplaceOne(model) => {
-                let update = Update {
+                let update = UpdateOperation {
                     update: 0,
                     filter: &model.filter,
                     update_mods: &model.replacement,
@@ -144,25 +144,25 @@ impl Operations {
             WriteModel::DeleteOne(model) => {
                 let (collation, hint) = (model.collation.as_ref(), model.hint.as_ref());
                 let filter = &model.filter;
-                let delete = Delete { delete: 0, filter, multi: false, collation, hint };
+                let delete = DeleteOperation { delete: 0, filter, multi: false, collation, hint };
                 self.push_delete(namespace, &delete)
             }
             WriteModel::DeleteMany(model) => {
                 let (collation, hint) = (model.collation.as_ref(), model.hint.as_ref());
                 let filter = &model.filter;
-                let delete = Delete { delete: 0, filter, multi: true, collation, hint };
+                let delete = DeleteOperation { delete: 0, filter, multi: true, collation, hint };
                 self.push_delete(namespace, &delete)
             }
         }
     }
 
-    /// An update without options.
+    /// Returns an update without options.
     fn update<'a>(
         filter: &'a Document,
         update_mods: &'a UpdateModifications,
         multi: bool,
-    ) -> Update<'a, UpdateModifications> {
-        Update {
+    ) -> UpdateOperation<'a, UpdateModifications> {
+        UpdateOperation {
             update: 0,
             filter,
             update_mods,
@@ -175,8 +175,8 @@ impl Operations {
         }
     }
 
-    /// Returns the index of the model's collection.
-    fn place(&mut self, model: &WriteModel) -> Result<usize> {
+    /// Returns the index of the model's namespace.
+    fn namespace_index(&mut self, model: &WriteModel) -> Result<usize> {
         let namespace = model.namespace().ok_or_else(|| {
             let index = self.entries.len();
             Error::invalid_argument(format!(
@@ -216,7 +216,7 @@ impl Operations {
     fn push_update<U: Serialize>(
         &mut self,
         namespace: usize,
-        update: &Update<'_, U>,
+        update: &UpdateOperation<'_, U>,
         change: Change,
     ) -> Result<()> {
         let document_bytes = append_whole(&mut self.bytes, |out| {
@@ -232,7 +232,7 @@ impl Operations {
         Ok(())
     }
 
-    fn push_delete(&mut self, namespace: usize, delete: &Delete<'_>) -> Result<()> {
+    fn push_delete(&mut self, namespace: usize, delete: &DeleteOperation<'_>) -> Result<()> {
         append_whole(&mut self.bytes, |out| Ok(bson::serialize_to_buffer(delete, out)?))?;
         self.close(Verb::Delete, delete.multi, namespace, 0);
         Ok(())
@@ -240,26 +240,29 @@ impl Operations {
 
     fn close(&mut self, verb: Verb, multi: bool, namespace: usize, document_bytes: usize) {
         let end = self.bytes.len();
-        self.entries.push(Entry { verb, multi, namespace, document_bytes, end });
+        self.entries.push(OperationEntry { verb, multi, namespace, document_bytes, end });
     }
 
     fn start(&self, index: usize) -> usize {
         index.checked_sub(1).map_or(0, |before| self.entries[before].end)
     }
 
-    /// Size of an operation in bytes.
+    /// Returns the size of an operation in bytes.
     pub(super) fn bytes_of(&self, index: usize) -> usize {
         self.entries[index].end - self.start(index)
     }
 
-    /// Has an operation say which place of `nsInfo` its collection has.
-    pub(super) fn set_place(&mut self, index: usize, place: i32) {
-        let at = self.start(index) + PLACE_AT;
-        self.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
+    /// Sets the namespace index of an operation.
+    pub(super) fn set_namespace_index(&mut self, index: usize, namespace_index: i32) {
+        let at = self.start(index) + NAMESPACE_INDEX_OFFSET;
+        self.bytes[at..at + 4].copy_from_slice(&namespace_index.to_le_bytes());
     }
 
-    /// The operations of a batch, to be sent as often as need be.
-    pub(crate) fn lend<'a>(&'a self, batch: &'a Batch) -> DocumentSequenceRef<'a> {
+    /// Returns the operations of a batch, for any number of attempts.
+    pub(crate) fn document_sequence<'a>(
+        &'a self,
+        batch: &'a ClientBulkBatch,
+    ) -> DocumentSequenceRef<'a> {
         let Range { start, end } = batch.indexes;
         let documents = Documents::Whole(&self.bytes[self.start(start)..self.start(end)]);
         DocumentSequenceRef {
@@ -269,10 +272,10 @@ impl Operations {
         }
     }
 
-    /// The `_id` of the document that an insert stores.
+    /// Returns the `_id` of an inserted document.
     pub(super) fn id(&self, index: usize) -> Bson {
         let operation = &self.bytes[self.start(index)..self.entries[index].end];
-        // It was found when the document was encoded, or put there.
+        // The document has an `_id` since it was encoded.
         let id = || {
             let operation = RawDocument::from_bytes(operation).ok()?;
             insert::id_of(operation.get_document("document").ok()?).ok().flatten()

@@ -1,4 +1,4 @@
-//! Cutting the writes of a client into batches that a server takes.
+//! Splitting of a client's writes into batches within the server's limits.
 
 use std::ops::Range;
 
@@ -22,55 +22,55 @@ const OVERHEAD_BYTES: usize = 1000;
 /// Servers allow operations that are larger than documents by this number.
 const OPERATION_ALLOWANCE_BYTES: usize = 16 * 1024;
 
-/// The operations of one command.
+/// Operations of one command.
 #[derive(Clone, Debug)]
-pub(crate) struct Batch {
+pub(crate) struct ClientBulkBatch {
     /// Indexes of the operations.
     pub(crate) indexes: Range<usize>,
     /// `true` if an operation can affect several documents.
     pub(crate) has_multi: bool,
-    /// The collections that they are about, each once.
+    /// Distinct namespaces of the operations (`nsInfo`).
     pub(super) namespaces: NsInfoSequence,
 }
 
-impl Batch {
+impl ClientBulkBatch {
     fn begin(index: usize) -> Self {
         let namespaces = NsInfoSequence { identifier: cstr!("nsInfo"), documents: Vec::new() };
         Self { indexes: index..index, has_multi: false, namespaces }
     }
 
-    /// Number of operations.
+    /// Returns the number of operations.
     pub(crate) fn len(&self) -> usize {
         self.indexes.len()
     }
 }
 
-/// Cuts the writes into batches, in their order, or says which of them no server would take. The
-/// command is `body_bytes` long without them.
+/// Splits the writes into batches in their order, or returns an error if a write exceeds the
+/// limits. `body_bytes` is the size of the command without them.
 pub(crate) fn plan(
     operations: &mut Operations,
     limits: &WriteLimits,
     body_bytes: usize,
-) -> Result<Vec<Batch>> {
-    let room = Room {
+) -> Result<Vec<ClientBulkBatch>> {
+    let batch_limits = ClientBatchLimits {
         bytes: limits.message_bytes.saturating_sub(OVERHEAD_BYTES + body_bytes),
         document_bytes: limits.document_bytes,
-        // A server that takes none at all would never be done.
+        // A limit of zero would never end.
         count: limits.batch_count.max(1),
     };
     let namespaces = encode_namespaces(operations)?;
-    // The place that each collection has in the batch at hand, if it is in it.
+    // Index of each namespace in the current batch's `nsInfo`, if it is there.
     let mut places: Vec<Option<i32>> = vec![None; namespaces.len()];
     let mut batches = Vec::new();
-    let (mut batch, mut bytes, mut used) = (Batch::begin(0), 0, 0_usize);
+    let (mut batch, mut bytes, mut used) = (ClientBulkBatch::begin(0), 0, 0_usize);
     for index in 0..operations.len() {
         let entry = operations.entries[index];
         let own = operations.bytes_of(index);
         let namespace = namespaces[entry.namespace].as_bytes();
-        room.check(index, own, namespace.len(), entry.document_bytes)?;
+        batch_limits.check(index, own, namespace.len(), entry.document_bytes)?;
         let added = own + places[entry.namespace].map_or(namespace.len(), |_| 0);
-        if batch.len() == room.count || bytes + added > room.bytes {
-            batches.push(std::mem::replace(&mut batch, Batch::begin(index)));
+        if batch.len() == batch_limits.count || bytes + added > batch_limits.bytes {
+            batches.push(std::mem::replace(&mut batch, ClientBulkBatch::begin(index)));
             places.fill(None);
             (bytes, used) = (0, 0);
         }
@@ -85,7 +85,7 @@ pub(crate) fn plan(
                 place
             }
         };
-        operations.set_place(index, place);
+        operations.set_namespace_index(index, place);
         batch.indexes.end = index + 1;
         batch.has_multi |= entry.multi;
         bytes += own;
@@ -95,15 +95,15 @@ pub(crate) fn plan(
 }
 
 /// Size limits of a batch.
-struct Room {
-    /// The operations, and the collections that they are about.
+struct ClientBatchLimits {
+    /// Size of operations and namespaces.
     bytes: usize,
     document_bytes: usize,
     count: usize,
 }
 
-impl Room {
-    /// Refuses an operation that no command could hold, or no collection.
+impl ClientBatchLimits {
+    /// Returns an error if the operation does not fit into a command together with its namespace.
     fn check(&self, index: usize, own: usize, namespace: usize, document: usize) -> Result<()> {
         let too_long = |what, length, limit| {
             Err(Error::invalid_argument(format!(
@@ -124,7 +124,7 @@ impl Room {
     }
 }
 
-/// The collections as `nsInfo` has them.
+/// Returns the namespaces as documents of `nsInfo`.
 fn encode_namespaces(operations: &Operations) -> Result<Vec<RawDocumentBuf>> {
     let encode = |namespace: &crate::Namespace| {
         let mut document = RawDocumentBuf::new();

@@ -1,4 +1,4 @@
-//! Counting together what the batches of a client's bulk write did.
+//! Results of the batches of a client's bulk write.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use serde::Deserialize;
 use steadfast_core::address::ServerAddress;
 
-use super::{Batch, Operations};
+use super::{ClientBulkBatch, Operations};
 use crate::{
     command::Reply,
     error::{
@@ -14,34 +14,34 @@ use crate::{
         RETRYABLE_WRITE_ERROR, Result, WriteConcernError, WriteError,
         command_error::{labels, parse},
     },
-    operation::{bulk::Evidence, write::Verb},
+    operation::{bulk::BulkErrorDetails, write::Verb},
     results::{DeleteResult, InsertOneResult, UpdateResult, VerboseBulkWriteResult},
     serde_helpers::number,
 };
 
 /// Results of the batches with replies so far.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct ClientBulkTally {
     ordered: bool,
     verbose: bool,
     result: VerboseBulkWriteResult,
     write_errors: BTreeMap<usize, WriteError>,
     write_concern_errors: Vec<WriteConcernError>,
     labels: Vec<String>,
-    told: Option<(RawDocumentBuf, ServerAddress)>,
+    error_reply: Option<(RawDocumentBuf, ServerAddress)>,
     history: Option<History>,
     /// `true` if a server replied to a batch.
     answered: bool,
     /// `true` if a batch was sent without acknowledgement (`w: 0`).
     sent_unacknowledged: bool,
     /// `true` if a server reported an executed write.
-    carried_out: bool,
+    any_executed: bool,
 }
 
 /// Counts of a reply, for all writes of a batch.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Counts {
+struct BulkWriteCounts {
     #[serde(deserialize_with = "number::required")]
     n_errors: u64,
     #[serde(deserialize_with = "number::required")]
@@ -60,7 +60,7 @@ struct Counts {
 /// Result of one write, from the cursor of a reply.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+struct BulkWriteItem {
     #[serde(deserialize_with = "number::required")]
     ok: u64,
     /// Index in the batch.
@@ -78,17 +78,17 @@ struct Item {
     n: Option<u64>,
     #[serde(default, deserialize_with = "number::optional")]
     n_modified: Option<u64>,
-    upserted: Option<Upserted>,
+    upserted: Option<UpsertedItem>,
 }
 
-/// The document that an upsert inserted.
+/// Document inserted by an upsert.
 #[derive(Debug, Deserialize)]
-struct Upserted {
+struct UpsertedItem {
     #[serde(rename = "_id")]
     id: Bson,
 }
 
-impl Tally {
+impl ClientBulkTally {
     pub(crate) fn new(ordered: bool, verbose: bool, acknowledged: bool) -> Self {
         let mut result = VerboseBulkWriteResult::default();
         result.summary.acknowledged = acknowledged;
@@ -99,21 +99,21 @@ impl Tally {
             write_errors: BTreeMap::new(),
             write_concern_errors: Vec::new(),
             labels: Vec::new(),
-            told: None,
+            error_reply: None,
             history: None,
             answered: false,
             sent_unacknowledged: false,
-            carried_out: false,
+            any_executed: false,
         }
     }
 
-    /// Notes that a batch was sent whose reply is not awaited.
-    pub(crate) fn note_unacknowledged(&mut self) {
+    /// Records an unacknowledged batch.
+    pub(crate) fn record_unacknowledged(&mut self) {
         self.sent_unacknowledged = true;
     }
 
-    /// Counts in the reply to a batch, but for what its cursor says of single writes.
-    pub(crate) fn count(&mut self, batch: &Batch, reply: &Reply) -> Result<()> {
+    /// Adds the counts in the reply to a batch, without the items of its cursor.
+    pub(crate) fn count(&mut self, batch: &ClientBulkBatch, reply: &Reply) -> Result<()> {
         if let Some(history) = &reply.history {
             self.history.get_or_insert_default().append(history);
         }
@@ -121,23 +121,24 @@ impl Tally {
             self.labels.push(RETRYABLE_WRITE_ERROR.to_owned());
         }
         self.count_body(batch, reply.body(), &reply.server.address)
-            .map_err(|error| reply.blame(error))
+            .map_err(|error| reply.with_origin(error))
     }
 
     pub(super) fn count_body(
         &mut self,
-        batch: &Batch,
+        batch: &ClientBulkBatch,
         body: &RawDocument,
         server: &ServerAddress,
     ) -> Result<()> {
         self.answered = true;
-        let counts: Counts = parse(body)?;
+        let counts: BulkWriteCounts = parse(body)?;
         if counts.n_errors > 0 || counts.write_concern_error.is_some() {
             self.labels.extend(labels(body));
-            self.told = Some((body.to_owned(), server.clone()));
+            self.error_reply = Some((body.to_owned(), server.clone()));
         }
-        // In order, only the place of the error tells whether there was any before it.
-        self.carried_out |= match counts.n_errors {
+        // In an ordered bulk write the index of the error determines whether writes before it were
+        // executed.
+        self.any_executed |= match counts.n_errors {
             0 => true,
             errors => !self.ordered && errors < batch.len() as u64,
         };
@@ -147,44 +148,44 @@ impl Tally {
         summary.modified_count += signed(counts.n_modified);
         summary.upserted_count += signed(counts.n_upserted);
         summary.deleted_count += signed(counts.n_deleted);
-        // Each batch may have its own, and none may hide another (pitfall 3).
+        // Each batch can have its own write concern error; all are kept (pitfall 3).
         self.write_concern_errors.extend(counts.write_concern_error);
         Ok(())
     }
 
-    /// Counts in what a batch's cursor says of one write.
+    /// Adds an item of a batch's cursor.
     pub(crate) fn count_item(
         &mut self,
         operations: &Operations,
-        batch: &Batch,
+        batch: &ClientBulkBatch,
         item: &RawDocument,
     ) -> Result<()> {
-        let item: Item = parse(item)?;
+        let item: BulkWriteItem = parse(item)?;
         let index = usize::try_from(item.idx).ok().filter(|index| *index < batch.len());
         let Some(within) = index else {
             return Err(Error::invalid_response(format!(
-                "the reply to {} writes tells of one with the index {}",
+                "the reply to {} writes contains an item with the index {}",
                 batch.len(),
                 item.idx
             )));
         };
         let index = batch.indexes.start + within;
         if item.ok == 1 {
-            self.carried_out = true;
+            self.any_executed = true;
             if self.verbose {
-                self.note_result(operations, index, item);
+                self.record_result(operations, index, item);
             }
             return Ok(());
         }
-        self.carried_out |= self.ordered && within > 0;
-        let Item { code, code_name, errmsg: message, key_pattern, key_value, .. } = item;
+        self.any_executed |= self.ordered && within > 0;
+        let BulkWriteItem { code, code_name, errmsg: message, key_pattern, key_value, .. } = item;
         let details = item.err_info;
         let error = WriteError { code, code_name, message, details, key_pattern, key_value };
         self.write_errors.insert(index, error);
         Ok(())
     }
 
-    fn note_result(&mut self, operations: &Operations, index: usize, item: Item) {
+    fn record_result(&mut self, operations: &Operations, index: usize, item: BulkWriteItem) {
         let count = item.n.unwrap_or_default();
         match operations.entries[index].verb {
             Verb::Insert => {
@@ -206,23 +207,22 @@ impl Tally {
         }
     }
 
-    /// Returns `true` if there is a write error, after which an ordered operation sends nothing
-    /// more.
+    /// Returns `true` if there is a write error, which ends an ordered bulk write.
     pub(crate) fn has_write_errors(&self) -> bool {
         !self.write_errors.is_empty()
     }
 
-    /// Returns the result of the `bulk_write`. `broken` is the error that ended it.
+    /// Returns the result of the `bulk_write`. `batch_error` is the error that ended it.
     ///
     /// An error before the first reply is returned unchanged. A later one is the source of an error
     /// with the partial result.
-    pub(crate) fn conclude(self, broken: Option<Error>) -> Result<VerboseBulkWriteResult> {
+    pub(crate) fn conclude(self, batch_error: Option<Error>) -> Result<VerboseBulkWriteResult> {
         let has_errors = self.has_write_errors() || !self.write_concern_errors.is_empty();
-        match broken {
-            Some(broken) if !self.answered => {
+        match batch_error {
+            Some(batch_error) if !self.answered => {
                 return Err(match self.sent_unacknowledged {
-                    true => broken.within_call(Outcome::MaybeApplied, true),
-                    false => broken,
+                    true => batch_error.within_call(Outcome::MaybeApplied, true),
+                    false => batch_error,
                 });
             }
             None if !has_errors => return Ok(self.result),
@@ -235,10 +235,11 @@ impl Tally {
         let error = BulkWriteError {
             write_concern_errors: self.write_concern_errors,
             write_errors: self.write_errors,
-            partial_result: self.carried_out.then_some(partial),
+            partial_result: self.any_executed.then_some(partial),
         };
-        let Self { labels, told, history, .. } = self;
-        Err(Evidence { labels, told, history, broken }.of(ErrorKind::BulkWrite(error)))
+        let Self { labels, error_reply, history, .. } = self;
+        Err(BulkErrorDetails { labels, error_reply, history, batch_error }
+            .of(ErrorKind::BulkWrite(error)))
     }
 }
 

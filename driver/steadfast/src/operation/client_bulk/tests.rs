@@ -1,4 +1,4 @@
-//! The commands, the batches and the results of a client's bulk write.
+//! Commands, batches and results of a client's bulk write.
 
 use bson::{Bson, Document, doc};
 use steadfast_core::address::ServerAddress;
@@ -31,7 +31,7 @@ fn limits(count: usize) -> WriteLimits {
     WriteLimits { document_bytes: 1000, message_bytes: 48_000_000, batch_count: count }
 }
 
-/// The documents that lie one after the other.
+/// Splits a buffer of documents.
 fn split(documents: &Documents<'_>) -> Vec<Document> {
     let mut split = Vec::new();
     documents.for_each(|it| split.push(Document::try_from(it).unwrap())).unwrap();
@@ -39,15 +39,15 @@ fn split(documents: &Documents<'_>) -> Vec<Document> {
 }
 
 /// Returns the operations and collections of a batch as they are sent.
-fn sent(operations: &Operations, batch: &Batch) -> (Vec<Document>, Vec<Document>) {
-    let lent = operations.lend(batch);
+fn sent(operations: &Operations, batch: &ClientBulkBatch) -> (Vec<Document>, Vec<Document>) {
+    let lent = operations.document_sequence(batch);
     let ns_info = lent.ns_info.unwrap();
     assert_eq!((lent.identifier.as_str(), ns_info.identifier.as_str()), ("ops", "nsInfo"));
     (split(&lent.documents), split(&Documents::Whole(&ns_info.documents)))
 }
 
 #[tokio::test]
-async fn a_command_says_what_it_is_to_answer() {
+async fn command_contains_errors_only_and_ordered() {
     let client = database().client().clone();
     let settings = Settings { ordered: false, ..Settings::default() };
     let plain = command(&client, &settings, false, false).unwrap();
@@ -71,7 +71,7 @@ async fn a_command_says_what_it_is_to_answer() {
 }
 
 #[test]
-fn every_kind_of_write_is_sent_as_the_server_knows_it() {
+fn every_kind_of_write_is_encoded_as_documented() {
     let (q, u) = (doc! { "a": 1 }, doc! { "$set": { "x": 1 } });
     let models: [WriteModel; 6] = [
         insert("one", 1),
@@ -124,11 +124,11 @@ fn a_document_without_an_id_gets_one_in_front() {
 }
 
 #[test]
-fn each_batch_names_its_own_collections_alone() {
+fn each_batch_has_its_own_ns_info() {
     let models = [insert("a", 1), insert("b", 2), insert("b", 3), insert("a", 4), insert("c", 5)];
     let mut operations = Operations::of_models(models).unwrap();
     let batches = plan(&mut operations, &limits(2), 43).unwrap();
-    let places = |batch: &Batch| -> (Vec<i32>, Vec<String>) {
+    let places = |batch: &ClientBulkBatch| -> (Vec<i32>, Vec<String>) {
         let (ops, namespaces) = sent(&operations, batch);
         let names = namespaces.iter().map(|it| it.get_str("ns").unwrap().to_owned());
         (ops.iter().map(|it| it.get_i32("insert").unwrap()).collect(), names.collect())
@@ -140,7 +140,7 @@ fn each_batch_names_its_own_collections_alone() {
 }
 
 #[test]
-fn a_batch_is_as_large_as_the_message_allows_and_no_larger() {
+fn client_batch_uses_the_message_limit_fully() {
     // Each operation takes 43 bytes, the first collection 18.
     let models = || [insert("ab", 1), insert("ab", 2)];
     let batches = |bytes: usize| {
@@ -157,7 +157,7 @@ fn a_batch_is_as_large_as_the_message_allows_and_no_larger() {
 }
 
 #[test]
-fn what_no_server_would_take_is_refused() {
+fn invalid_operations_are_rejected() {
     let text = "x".repeat(1000);
     let large: [WriteModel; 2] = [
         InsertOneModel::new(doc! { "x": &text }).namespace(at("a")).into(),
@@ -191,15 +191,15 @@ fn refusal(index: i32) -> Document {
     doc! { "ok": 0.0, "idx": index, "code": 11000, "errmsg": "dup", "n": 0 }
 }
 
-/// Four inserts in batches of two, answered so, each with these items in its cursor.
+/// Adds up the replies to four inserts in batches of two, each with the items of its cursor.
 fn tallied(
     (ordered, verbose): (bool, bool),
     answers: &[(Document, Vec<Document>)],
-    broken: Option<Error>,
+    batch_error: Option<Error>,
 ) -> Result<VerboseBulkWriteResult> {
     let mut operations = Operations::of_models((0..4).map(|id| insert("a", id))).unwrap();
     let batches = plan(&mut operations, &limits(2), 43).unwrap();
-    let mut tally = Tally::new(ordered, verbose, true);
+    let mut tally = ClientBulkTally::new(ordered, verbose, true);
     let server: ServerAddress = "localhost:27017".parse().unwrap();
     for (batch, (reply, items)) in batches.iter().zip(answers) {
         tally.count_body(batch, &raw(reply.clone()), &server).unwrap();
@@ -207,7 +207,7 @@ fn tallied(
             tally.count_item(&operations, batch, &raw(item.clone()))?;
         }
     }
-    tally.conclude(broken)
+    tally.conclude(batch_error)
 }
 
 fn failed(error: &Error) -> &BulkWriteError {
@@ -228,7 +228,7 @@ fn batches_are_counted_together_and_results_have_the_indexes_of_the_caller() {
 }
 
 #[test]
-fn a_partial_result_is_claimed_only_if_something_is_known_to_have_been_done() {
+fn partial_result_requires_an_executed_write() {
     let first = |ordered, errors, refused: &[i32]| {
         let items = refused.iter().map(|index| refusal(*index)).collect();
         let error = tallied((ordered, false), &[(counts(errors, 0), items)], None).unwrap_err();
@@ -253,14 +253,14 @@ fn errors_of_later_batches_have_the_indexes_of_the_caller() {
 }
 
 #[test]
-fn an_error_after_an_answer_is_the_source_of_one_that_says_what_was_done() {
-    let broken = || Error::timed_out("a reply");
-    let error = tallied((true, false), &[], Some(broken())).unwrap_err();
+fn error_after_a_reply_is_the_source_of_the_partial_result() {
+    let batch_error = || Error::timed_out("a reply");
+    let error = tallied((true, false), &[], Some(batch_error())).unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
-    let error = tallied((true, false), &[(counts(0, 2), vec![])], Some(broken())).unwrap_err();
+    let error = tallied((true, false), &[(counts(0, 2), vec![])], Some(batch_error())).unwrap_err();
     assert!(failed(&error).partial_result.is_some() && error.is_network_error());
-    // The cursor that would tell of the refusal was not read.
-    let error = tallied((true, false), &[(counts(1, 0), vec![])], Some(broken())).unwrap_err();
+    // The cursor with the write error was not read.
+    let error = tallied((true, false), &[(counts(1, 0), vec![])], Some(batch_error())).unwrap_err();
     assert!(failed(&error).partial_result.is_none() && error.is_network_error());
 }
 

@@ -13,7 +13,7 @@ fn statement(command: &Command) -> Document {
 }
 
 #[tokio::test]
-async fn one_or_all_is_a_matter_of_the_limit() {
+async fn limit_selects_one_or_all() {
     // pitfall 12
     for (multi, limit, kind) in
         [(false, 1, CommandKind::RetryableWrite), (true, 0, CommandKind::Write)]

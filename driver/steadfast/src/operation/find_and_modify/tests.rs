@@ -69,7 +69,7 @@ async fn a_deletion() {
 }
 
 #[tokio::test]
-async fn updates_and_replacements_are_not_mistaken_for_each_other() {
+async fn updates_and_replacements_are_distinguished() {
     let error = update(&collection(), &doc! {}, &doc! { "x": 1 }.into(), None).unwrap_err();
     assert!(error.is_invalid_argument());
     let operators = raw(doc! { "$set": { "x": 1 } });
@@ -91,13 +91,13 @@ fn the_document_is_read_as_its_type() {
 }
 
 #[test]
-fn a_document_of_another_type_is_no_fault_of_the_server() {
+fn document_of_another_type_is_a_bson_error() {
     let error = read::<Book>(&raw(doc! { "ok": 1, "value": { "title": 5 } })).unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Bson(_)), "{error:?}");
 }
 
 #[test]
-fn an_unmet_write_concern_is_an_error_that_keeps_the_document() {
+fn write_concern_error_keeps_the_reply() {
     let reply = raw(doc! {
         "ok": 1, "value": { "title": "1984" },
         "writeConcernError": { "code": 64, "errmsg": "late" }, "errorLabels": ["Label"],

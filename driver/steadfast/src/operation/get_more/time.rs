@@ -9,10 +9,10 @@ use crate::{
 };
 
 impl GetMoreOptions {
-    /// Decides whether the cursor shares the time of the command that makes it, or has as much for
-    /// each step; and whether the server may hear of it, which would take the command's limit for
-    /// one of all that is asked of the cursor later.
-    pub(crate) fn share_time(
+    /// Applies the `timeoutMode`: the cursor shares the deadline of its command, or each iteration
+    /// has the full time-out. In the latter case no `maxTimeMS` is sent, because the server would
+    /// apply it to the whole lifetime of the cursor.
+    pub(crate) fn apply_timeout_mode(
         &mut self,
         command: &mut Command,
         mode: Option<TimeoutMode>,
@@ -43,7 +43,7 @@ impl GetMoreOptions {
         }
         self.renewed = tailable || mode == Some(TimeoutMode::Iteration);
         if self.renewed && cursor_type != CursorType::TailableAwait {
-            command.max_time = MaxTime::Unsaid;
+            command.max_time = MaxTime::Omit;
         }
         Ok(())
     }
@@ -69,9 +69,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cursor_shares_the_time_of_its_call_unless_each_step_is_to_have_as_much() {
+    async fn cursor_shares_the_deadline_unless_the_mode_is_iteration() {
         use {CursorType::*, TimeoutMode::*};
-        let told = |told: bool| if told { MaxTime::Remaining } else { MaxTime::Unsaid };
+        let told = |told: bool| if told { MaxTime::Remaining } else { MaxTime::Omit };
         for (cursor_type, mode, renewed, said) in [
             (NonTailable, None, false, true),
             (NonTailable, Some(CursorLifetime), false, true),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_makes_no_sense_is_refused() {
+    async fn invalid_timeout_modes_are_rejected() {
         let refused = |options: FindOptions| {
             let error = shared(&options).unwrap_err();
             assert!(error.is_invalid_argument(), "{error}");

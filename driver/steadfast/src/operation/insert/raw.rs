@@ -1,4 +1,4 @@
-//! Telling documents that are bytes already from those that are yet to be serialized.
+//! Detection of raw documents among values to serialize.
 
 use std::fmt;
 
@@ -8,12 +8,11 @@ use serde::{
     ser::{self, Impossible},
 };
 
-/// Under this name raw documents give their bytes to whoever serializes them. If it changed, they
-/// would be serialized like all others, which is only slower.
+/// Newtype name with which raw documents serialize their bytes. If bson changed it, they would be
+/// serialized like other documents, which is slower.
 const RAW_DOCUMENT: &str = "$__private__bson_RawDocument";
 
-/// Shows `document` as it is if it is bytes already; otherwise returns none, without having
-/// serialized anything.
+/// Passes a raw document to `reader`. Returns `None` for other values, which are not serialized.
 pub(crate) fn read<T: Serialize + ?Sized, R>(
     document: &T,
     reader: impl FnOnce(&RawDocument) -> R,
@@ -21,50 +20,50 @@ pub(crate) fn read<T: Serialize + ?Sized, R>(
     document.serialize(Probe { reader, is_document: false }).ok()
 }
 
-/// A serializer that takes nothing but a raw document.
+/// Serializer that accepts raw documents only.
 struct Probe<F> {
     reader: F,
     /// `true` if the next bytes are those of a document.
     is_document: bool,
 }
 
-/// Something else than a raw document came.
+/// Error: the value is not a raw document.
 #[derive(Debug)]
-struct NotRaw;
+struct NotRawDocument;
 
-impl fmt::Display for NotRaw {
+impl fmt::Display for NotRawDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not a raw document")
     }
 }
 
-impl std::error::Error for NotRaw {}
+impl std::error::Error for NotRawDocument {}
 
-impl ser::Error for NotRaw {
+impl ser::Error for NotRawDocument {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self
     }
 }
 
-/// Refuses whatever takes these arguments.
-macro_rules! refuse {
+/// Implements methods that return an error.
+macro_rules! reject_all {
     ($($method:ident($($argument:ty),*) -> $output:ty;)*) => {
-        $(fn $method(self, $(_: $argument),*) -> Result<$output, NotRaw> {
-            Err(NotRaw)
+        $(fn $method(self, $(_: $argument),*) -> Result<$output, NotRawDocument> {
+            Err(NotRawDocument)
         })*
     };
 }
 
 impl<R, F: FnOnce(&RawDocument) -> R> Serializer for Probe<F> {
     type Ok = R;
-    type Error = NotRaw;
-    type SerializeSeq = Impossible<R, NotRaw>;
-    type SerializeTuple = Impossible<R, NotRaw>;
-    type SerializeTupleStruct = Impossible<R, NotRaw>;
-    type SerializeTupleVariant = Impossible<R, NotRaw>;
-    type SerializeMap = Impossible<R, NotRaw>;
-    type SerializeStruct = Impossible<R, NotRaw>;
-    type SerializeStructVariant = Impossible<R, NotRaw>;
+    type Error = NotRawDocument;
+    type SerializeSeq = Impossible<R, NotRawDocument>;
+    type SerializeTuple = Impossible<R, NotRawDocument>;
+    type SerializeTupleStruct = Impossible<R, NotRawDocument>;
+    type SerializeTupleVariant = Impossible<R, NotRawDocument>;
+    type SerializeMap = Impossible<R, NotRawDocument>;
+    type SerializeStruct = Impossible<R, NotRawDocument>;
+    type SerializeStructVariant = Impossible<R, NotRawDocument>;
 
     fn is_human_readable(&self) -> bool {
         false
@@ -74,22 +73,22 @@ impl<R, F: FnOnce(&RawDocument) -> R> Serializer for Probe<F> {
         self,
         name: &'static str,
         value: &T,
-    ) -> Result<R, NotRaw> {
+    ) -> Result<R, NotRawDocument> {
         if name != RAW_DOCUMENT {
-            return Err(NotRaw);
+            return Err(NotRawDocument);
         }
         value.serialize(Self { is_document: true, ..self })
     }
 
-    fn serialize_bytes(self, bytes: &[u8]) -> Result<R, NotRaw> {
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<R, NotRawDocument> {
         match RawDocument::from_bytes(bytes) {
             Ok(document) if self.is_document => Ok((self.reader)(document)),
-            _ => Err(NotRaw),
+            _ => Err(NotRawDocument),
         }
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<R, NotRaw> {
-        Err(NotRaw)
+    fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<R, NotRawDocument> {
+        Err(NotRawDocument)
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -98,11 +97,11 @@ impl<R, F: FnOnce(&RawDocument) -> R> Serializer for Probe<F> {
         _: u32,
         _: &'static str,
         _: &T,
-    ) -> Result<R, NotRaw> {
-        Err(NotRaw)
+    ) -> Result<R, NotRawDocument> {
+        Err(NotRawDocument)
     }
 
-    refuse! {
+    reject_all! {
         serialize_bool(bool) -> R;
         serialize_i8(i8) -> R;
         serialize_i16(i16) -> R;
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_documents_show_their_bytes() {
+    fn raw_documents_are_detected() {
         let document = rawdoc! { "x": 1 };
         let bytes = document.as_bytes().to_owned();
         assert_eq!(bytes_of(&document).as_ref(), Some(&bytes));
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_to_be_serialized() {
+    fn other_values_are_not_raw_documents() {
         #[derive(Serialize)]
         struct Bytes<'a>(#[serde(serialize_with = "as_bytes")] &'a [u8]);
 

@@ -1,4 +1,4 @@
-//! The `insert` command, and the `_id`s that documents get.
+//! The `insert` command, and the `_id`s of documents.
 
 use bson::{Document, RawDocumentBuf, doc, rawdoc};
 use steadfast_core::concern::WriteConcern;
@@ -15,7 +15,7 @@ fn keys(document: &Document) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_plain_insert_carries_its_document_beside_the_body() {
+async fn plain_insert_has_a_document_sequence() {
     let encoded = encode(&doc! { "_id": 7, "x": 1 }).unwrap();
     let command = one(&collection(), encoded.bytes, None).unwrap();
     assert_eq!(body(&command), doc! { "insert": "books", "ordered": true });
@@ -80,7 +80,7 @@ fn raw_documents_are_sent_byte_by_byte() {
 }
 
 #[test]
-fn what_is_no_document_is_refused_and_leaves_nothing() {
+fn value_that_is_not_a_document_is_an_error_and_appends_nothing() {
     let mut out = b"before".to_vec();
     assert!(append(&5, &mut out, IdOrigin::Given).is_err());
     assert!(append(&vec![1, 2], &mut out, IdOrigin::Generated).is_err());

@@ -33,7 +33,7 @@ async fn a_plain_update_is_its_filter_and_its_operators() {
 }
 
 #[tokio::test]
-async fn an_update_of_many_cannot_be_recognised_when_it_comes_twice() {
+async fn update_many_is_not_retryable() {
     // pitfall 12
     let command = updating(doc! { "$inc": { "x": 1 } }, true, None).unwrap();
     assert_eq!(
@@ -96,7 +96,7 @@ async fn a_replacement_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn updates_and_replacements_are_not_mistaken_for_each_other() {
+async fn updates_and_replacements_are_distinguished() {
     assert!(updating(doc! { "x": 1 }, false, None).unwrap_err().is_invalid_argument());
     assert!(updating(doc! {}, true, None).unwrap_err().is_invalid_argument());
     let operators = raw(doc! { "$set": { "x": 1 } });

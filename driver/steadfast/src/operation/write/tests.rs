@@ -1,4 +1,5 @@
-//! The head of a write command, its reply, and what tells updates from replacements.
+//! Write commands without statements, their replies, and the distinction of updates and
+//! replacements.
 
 use bson::{Bson, doc};
 use steadfast_core::concern::WriteConcern;

@@ -40,7 +40,7 @@ impl IntoFuture for ParseClientOptions {
 #[cfg(feature = "dns")]
 async fn resolve(parsed: ConnectionString) -> Result<ConnectionString> {
     let Some(name) = parsed.srv_name()? else { return Ok(parsed) };
-    let answer = crate::dns::Resolver::system()?.answer(&name).await?;
+    let answer = crate::dns::Resolver::system()?.query(&name).await?;
     Ok(parsed.resolve_srv(&answer, crate::random::random_below)?)
 }
 

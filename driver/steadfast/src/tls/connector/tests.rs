@@ -1,4 +1,4 @@
-//! Handshakes in memory, with certificates made for each test.
+//! Handshakes in memory, with certificates generated for each test.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ fn server(certificate: Certificate, client_authority: Option<&Authority>) -> Ser
     config.with_single_cert(vec![certificate.certificate], certificate.key).unwrap()
 }
 
-/// Connects, has one byte echoed, and returns how many certificates the client showed.
+/// Connects, sends one byte back and forth, and returns the number of client certificates.
 async fn handshake(
     server: ServerConfig,
     options: &TlsOptions,
@@ -110,7 +110,7 @@ fn refusal(result: Result<usize, TlsError>) -> CertificateError {
     }
 }
 
-/// One authority in a file, and a server that it vouches for.
+/// Certificate authority in a file, and certificates issued by it.
 struct Scene {
     folder: TempDir,
     authority: Authority,
@@ -146,7 +146,7 @@ async fn a_server_that_the_authority_vouches_for_is_accepted() {
 
 #[tokio::test]
 async fn certificates_are_verified_by_default() {
-    // pitfall 39: neither the default nor an option that says `false` turns anything off.
+    // pitfall 39: the defaults and options set to `false` verify everything.
     let scene = scene();
     let stranger = authority("a stranger");
     let mut said_no = trusting(&scene.ca_file);
@@ -172,11 +172,11 @@ async fn certificates_are_verified_by_default() {
 
 #[tokio::test]
 async fn the_platform_s_authorities_do_not_know_ours() {
-    // pitfall 39, without any option at all.
+    // pitfall 39, without any option.
     let scene = scene();
     let server = scene.server(&["db.example.com"], VALID);
     match handshake(server, &TlsOptions::default(), "db.example.com").await {
-        // A machine without authorities refuses to begin.
+        // On a machine without certificate authorities, the configuration fails.
         Err(TlsError::NoPlatformAuthorities { .. }) => {}
         result => assert_eq!(refusal(result), CertificateError::UnknownIssuer),
     }

@@ -1,4 +1,4 @@
-//! One check of a server: hello, in whichever form is due.
+//! Check of a server: `hello`, in the form that is due.
 
 use std::{
     sync::Arc,
@@ -26,7 +26,7 @@ pub(super) struct Answer {
     pub(super) more_to_come: bool,
 }
 
-/// Performs a check. On failure the connection is of no use any more.
+/// Performs a check. After an error the connection must be closed.
 pub(super) async fn perform(
     check: &MonitorCheck,
     connection: &mut Option<Connection>,
@@ -39,7 +39,7 @@ pub(super) async fn perform(
             new.id = next_monitor_connection();
             let began = Instant::now();
             let reply =
-                new.say_hello(&establisher.hello(), establisher.speaks_modern_hello()).await?;
+                new.run_hello(&establisher.hello(), establisher.speaks_modern_hello()).await?;
             *connection = Some(new);
             answer(&reply, began.elapsed(), false)
         }
@@ -62,7 +62,7 @@ pub(super) async fn perform(
     }
 }
 
-/// Asks for an answer at once; also how the way to the server is measured.
+/// Sends a `hello` with an immediate reply, for polling and for the round-trip time.
 pub(super) async fn ask(connection: &mut Connection, hello: &RawDocument) -> Result<Answer> {
     let began = Instant::now();
     let request_id = connection.prepare(&Outgoing::new("hello", "admin", hello))?;
@@ -83,7 +83,7 @@ fn answer(reply: &Bytes, duration: Duration, more_to_come: bool) -> Result<Answe
     Ok(Answer { reply: read_hello(reply)?, document, duration, more_to_come })
 }
 
-/// The hello of every check but the first.
+/// Returns the `hello` of a check after the first.
 pub(super) fn hello(
     establisher: &Establisher,
     modern: bool,

@@ -1,4 +1,4 @@
-//! Measuring the way to a server that answers its monitor only when it has something to say.
+//! Measurement of the round-trip time, for servers monitored with the streaming protocol.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// A task that measures, for as long as this is held.
+/// Task that measures the round-trip time until this is dropped.
 pub(super) struct Pinger(AbortHandle);
 
 impl Pinger {
@@ -40,7 +40,8 @@ impl Drop for Pinger {
     }
 }
 
-/// Failures are the monitor's to find; here they only mean a new connection next time.
+/// Measures in a loop. An error only closes the connection: the monitor detects failures of the
+/// server.
 async fn ping(
     address: ServerAddress,
     settings: MonitorSettings,
@@ -76,8 +77,8 @@ async fn ping_once(
         None => {
             let mut new = establisher.open(address).await?;
             new.id = next_monitor_connection();
-            new.say_hello(&establisher.hello(), establisher.speaks_modern_hello()).await?;
-            // The first reply of a connection includes work that later ones do not.
+            new.run_hello(&establisher.hello(), establisher.speaks_modern_hello()).await?;
+            // Not measured: the first reply includes the handshake.
             *connection = Some(new);
             Ok(None)
         }

@@ -1,4 +1,4 @@
-//! All that a whole client logs, against a server that quotes in its errors what it was sent.
+//! All log messages of a client, with a server that quotes commands in its errors.
 
 use blackpipe::server::{Request, Server, error};
 use bson::{Bson, doc};
@@ -10,7 +10,8 @@ use crate::{Client, error::Result};
 
 const SECRET: &str = "hunter2";
 
-/// Says hello to everyone, knows no sessions, and refuses everything else but `ping`.
+/// Creates a server without sessions that returns an error for all commands except `hello` and
+/// `ping`.
 fn server() -> Server {
     let handler = |request: &Request| {
         let is_welcome = request.is_hello() || request.name == "ping";
@@ -72,10 +73,10 @@ fn a_client_logs_all_that_it_does_under_one_topology_id() {
     }
 }
 
-/// The failure of each of three servers changes what is known, and each time there is none still.
+/// The failure of each of three servers changes the topology, and no server is suitable.
 #[test]
 fn waiting_for_a_server_is_logged_once_for_each_operation() {
-    // Nobody listens there, and nobody else is given these ports.
+    // The ports are reserved, and nothing listens there.
     let deaf = || {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -93,7 +94,7 @@ fn waiting_for_a_server_is_logged_once_for_each_operation() {
     assert_eq!(count("Server selection failed"), 1);
 }
 
-/// pitfall 40: neither the command, nor what the server says of it, on any target.
+/// pitfall 40: no target contains the command or the server's message.
 #[test]
 fn a_command_with_secrets_shows_in_no_log_message() {
     for command in [
@@ -110,7 +111,7 @@ fn a_command_with_secrets_shows_in_no_log_message() {
     }
 }
 
-/// pitfall 40: a password shows neither as it is nor in what is made of it.
+/// pitfall 40: no message contains the password or anything derived from it.
 #[test]
 fn a_password_shows_in_no_log_message() {
     let (captured, outcome) = logs_of(&uri(&server(), "user:pass-of-ours@"), doc! { "ping": 1 });

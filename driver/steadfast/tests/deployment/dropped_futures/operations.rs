@@ -11,7 +11,7 @@ use steadfast::{
 };
 use tokio::io::AsyncWriteExt;
 
-use super::cut::{Rng, cut};
+use super::random_drop::{DropRng, random_drop};
 
 /// Number of documents with a log.
 pub(super) const LOGS: i64 = 256;
@@ -22,7 +22,7 @@ pub(super) const UNTOUCHED: &str = "untouched";
 
 /// Kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     InsertOne,
     InsertMany,
     InsertDuplicate,
@@ -62,7 +62,7 @@ pub(super) enum Kind {
     TransactionSteps,
 }
 
-impl Kind {
+impl OperationKind {
     const TRANSACTIONS: [Self; 5] = [
         Self::AndRun,
         Self::Transaction,
@@ -99,7 +99,7 @@ impl Kind {
 
     /// A random kind other than `AndRun2`: a transaction in two of five, and seldom one that creates or drops a
     /// collection.
-    pub(super) fn random(rng: &mut Rng) -> Self {
+    pub(super) fn random(rng: &mut DropRng) -> Self {
         let kinds: &[Self] = match rng.below(50) {
             0 => &Self::OF_COLLECTIONS,
             1..=20 => &Self::TRANSACTIONS,
@@ -140,7 +140,7 @@ impl Kind {
 
 /// Result of an operation, as the application has it.
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
+pub(super) enum OperationResult {
     Acknowledged,
     /// Its future was dropped.
     Dropped,
@@ -151,7 +151,7 @@ pub(super) enum Answer {
     Hung,
 }
 
-impl Answer {
+impl OperationResult {
     fn of(result: Option<Result<()>>) -> Self {
         match result {
             None => Self::Dropped,
@@ -177,7 +177,7 @@ pub(super) fn contents(operation: i64) -> Vec<u8> {
 
 /// Collections and files that operations write to.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct TestCollections {
     client: Client,
     pub(super) database: Database,
     pub(super) logs: Collection<Document>,
@@ -187,7 +187,7 @@ pub(super) struct Target {
     pub(super) bucket: GridFsBucket,
 }
 
-impl Target {
+impl TestCollections {
     pub(super) fn new(client: &Client, database: &str) -> Self {
         let database = client.database(database);
         let options = GridFsBucketOptions::builder().chunk_size_bytes(4).build();
@@ -236,19 +236,19 @@ impl Target {
     }
 
     /// Prepares what the operation changes or deletes. Its future is not dropped.
-    pub(super) async fn prepare(&self, kind: Kind, operation: i64) {
+    pub(super) async fn prepare(&self, kind: OperationKind, operation: i64) {
         if kind.copies() > 0 {
             let copy = |_| doc! { "mark": mark(operation, 0), "state": UNTOUCHED };
             self.documents.insert_many((0..kind.copies()).map(copy)).await.unwrap();
         }
         match kind {
-            Kind::RenameFile | Kind::Download => {
+            OperationKind::RenameFile | OperationKind::Download => {
                 self.upload(&format!("old {operation}"), operation).await;
             }
-            Kind::DeleteFile => {
+            OperationKind::DeleteFile => {
                 self.upload(&operation.to_string(), operation).await;
             }
-            Kind::DropCollection => {
+            OperationKind::DropCollection => {
                 self.database.create_collection(format!("old_{operation}")).await.unwrap();
             }
             _ => {}
@@ -256,26 +256,33 @@ impl Target {
     }
 
     /// Runs an operation, and drops its future at random.
-    pub(super) async fn run(&self, kind: Kind, operation: i64, rng: &mut Rng) -> Answer {
+    pub(super) async fn run(
+        &self,
+        kind: OperationKind,
+        operation: i64,
+        rng: &mut DropRng,
+    ) -> OperationResult {
         match kind {
-            Kind::Find => self.find_in_steps(rng).await,
-            Kind::TransactionSteps => self.transaction_steps(operation, rng).await,
-            Kind::AbortedTransaction => {
-                cut(rng, self.transaction(operation, kind)).await;
-                Answer::Aborted
+            OperationKind::Find => self.find_in_steps(rng).await,
+            OperationKind::TransactionSteps => self.transaction_steps(operation, rng).await,
+            OperationKind::AbortedTransaction => {
+                random_drop(rng, self.transaction(operation, kind)).await;
+                OperationResult::Aborted
             }
             _ if kind.is_transaction() => {
-                Answer::of(cut(rng, self.transaction(operation, kind)).await)
+                OperationResult::of(random_drop(rng, self.transaction(operation, kind)).await)
             }
-            Kind::Upload
-            | Kind::UploadStream
-            | Kind::RenameFile
-            | Kind::DeleteFile
-            | Kind::Download => Answer::of(cut(rng, self.file(kind, operation)).await),
-            _ if kind.marks() == 0 || kind == Kind::ChangeStream => {
-                Answer::of(cut(rng, self.read(kind, operation)).await)
+            OperationKind::Upload
+            | OperationKind::UploadStream
+            | OperationKind::RenameFile
+            | OperationKind::DeleteFile
+            | OperationKind::Download => {
+                OperationResult::of(random_drop(rng, self.file(kind, operation)).await)
             }
-            _ => Answer::of(cut(rng, self.write(kind, operation)).await),
+            _ if kind.marks() == 0 || kind == OperationKind::ChangeStream => {
+                OperationResult::of(random_drop(rng, self.read(kind, operation)).await)
+            }
+            _ => OperationResult::of(random_drop(rng, self.write(kind, operation)).await),
         }
     }
 
@@ -288,7 +295,7 @@ impl Target {
         doc! { "$inc": { "n": 1_i64 }, "$push": { "log": mark } }
     }
 
-    async fn write(&self, kind: Kind, operation: i64) -> Result<()> {
+    async fn write(&self, kind: OperationKind, operation: i64) -> Result<()> {
         let first = mark(operation, 0);
         let (log, push) = (Self::log(operation), Self::push(first));
         let entry = |nth| doc! { "mark": mark(operation, nth) };
@@ -300,43 +307,43 @@ impl Target {
             assert_eq!(before.get_str("state").unwrap(), UNTOUCHED);
         };
         match kind {
-            Kind::InsertOne => drop(self.entries.insert_one(entry(0)).await?),
-            Kind::InsertMany => {
+            OperationKind::InsertOne => drop(self.entries.insert_one(entry(0)).await?),
+            OperationKind::InsertMany => {
                 let inserted = self.entries.insert_many((0..3).map(entry)).await?;
                 assert_eq!(inserted.inserted_ids.len(), 3);
             }
-            Kind::UpdateOne => {
+            OperationKind::UpdateOne => {
                 assert_eq!(self.logs.update_one(log, push).await?.modified_count, 1);
             }
-            Kind::UpdateMany => {
+            OperationKind::UpdateMany => {
                 assert_eq!(self.logs.update_many(log, push).await?.modified_count, 1);
             }
-            Kind::ReplaceOne => {
+            OperationKind::ReplaceOne => {
                 let replaced = self.documents.replace_one(untouched, replaced).await?;
                 assert_eq!(replaced.modified_count, 1);
             }
-            Kind::DeleteOne => {
+            OperationKind::DeleteOne => {
                 assert_eq!(self.documents.delete_one(untouched).await?.deleted_count, 1);
             }
-            Kind::DeleteMany => {
+            OperationKind::DeleteMany => {
                 assert_eq!(self.documents.delete_many(untouched).await?.deleted_count, 1);
             }
-            Kind::FindOneAndUpdate => {
+            OperationKind::FindOneAndUpdate => {
                 let before = self.logs.find_one_and_update(log, push).await?.expect("a log");
                 assert!(!before.get_array("log").unwrap().contains(&first.into()), "{before}");
             }
-            Kind::FindOneAndReplace => {
+            OperationKind::FindOneAndReplace => {
                 is_untouched(self.documents.find_one_and_replace(untouched, replaced).await?);
             }
-            Kind::FindOneAndDelete => {
+            OperationKind::FindOneAndDelete => {
                 is_untouched(self.documents.find_one_and_delete(untouched).await?);
             }
-            Kind::BulkWrite => {
+            OperationKind::BulkWrite => {
                 let models = [0, 1, 2].map(|nth| InsertOneModel::new(entry(nth)).into());
                 let result = self.entries.bulk_write(models).await?;
                 assert_eq!(result.inserted_count, 3);
             }
-            Kind::ClientBulkWrite => {
+            OperationKind::ClientBulkWrite => {
                 let (logs, entries) = (self.logs.namespace(), self.entries.namespace());
                 let models: [WriteModel; 3] = [
                     UpdateOneModel::new(log, push).namespace(logs).into(),
@@ -345,7 +352,7 @@ impl Target {
                 ];
                 self.client.bulk_write(models).await.map(drop)?;
             }
-            Kind::Merge => {
+            OperationKind::Merge => {
                 let pipeline = [
                     doc! { "$match": { "_id": 0 } },
                     doc! { "$project": { "_id": format!("merged {first}"), "mark": { "$literal": first } } },
@@ -354,10 +361,10 @@ impl Target {
                 let merged = self.read_only.aggregate(pipeline).await?;
                 assert_eq!(merged.try_collect::<Vec<_>>().await?, []);
             }
-            Kind::CreateCollection => {
+            OperationKind::CreateCollection => {
                 self.database.create_collection(format!("new_{operation}")).await?;
             }
-            Kind::DropCollection => {
+            OperationKind::DropCollection => {
                 let collection = format!("old_{operation}");
                 self.database.collection::<Document>(&collection).drop().await?;
             }
@@ -366,24 +373,24 @@ impl Target {
         Ok(())
     }
 
-    async fn read(&self, kind: Kind, operation: i64) -> Result<()> {
+    async fn read(&self, kind: OperationKind, operation: i64) -> Result<()> {
         let id = operation % READ_ONLY;
         match kind {
-            Kind::FindOne => {
+            OperationKind::FindOne => {
                 let found =
                     self.read_only.find_one(doc! { "_id": id }).await?.expect("it is there");
                 assert_eq!(found.get_i64("_id").unwrap(), id, "the reply of another operation");
             }
-            Kind::InsertDuplicate => {
+            OperationKind::InsertDuplicate => {
                 self.read_only.insert_one(doc! { "_id": id }).await.expect_err("a duplicate key");
             }
-            Kind::Aggregate => {
+            OperationKind::Aggregate => {
                 let pipeline = [doc! { "$match": { "_id": { "$gte": id } } }];
                 let cursor = self.read_only.aggregate(pipeline).batch_size(20).await?;
                 let found: Vec<Document> = cursor.try_collect().await?;
                 assert_eq!(i64::try_from(found.len()).unwrap(), READ_ONLY - id);
             }
-            Kind::ChangeStream => {
+            OperationKind::ChangeStream => {
                 let first = mark(operation, 0);
                 let own = [doc! { "$match": { "fullDocument.mark": first } }];
                 let mut changes = self.entries.watch().pipeline(own).await?;
@@ -400,36 +407,38 @@ impl Target {
     }
 
     /// Drops the futures of a cursor's steps: no document is lost, and none comes twice.
-    async fn find_in_steps(&self, rng: &mut Rng) -> Answer {
+    async fn find_in_steps(&self, rng: &mut DropRng) -> OperationResult {
         let find = self.read_only.find(doc! {}).sort(doc! { "_id": 1 }).batch_size(20);
-        let Some(found) = cut(rng, find.into_future()).await else { return Answer::Dropped };
+        let Some(found) = random_drop(rng, find.into_future()).await else {
+            return OperationResult::Dropped;
+        };
         let mut cursor = match found {
             Ok(cursor) => cursor,
-            Err(error) => return Answer::failed(&error),
+            Err(error) => return OperationResult::failed(&error),
         };
         let mut expected = 0;
         loop {
-            match cut(rng, cursor.advance()).await {
+            match random_drop(rng, cursor.advance()).await {
                 None => {}
                 Some(Ok(true)) => {
                     assert_eq!(cursor.current().get_i64("_id").unwrap(), expected);
                     expected += 1;
                 }
                 Some(Ok(false)) => break,
-                Some(Err(error)) => return Answer::failed(&error),
+                Some(Err(error)) => return OperationResult::failed(&error),
             }
         }
         assert_eq!(expected, READ_ONLY);
-        Answer::Acknowledged
+        OperationResult::Acknowledged
     }
 
-    async fn file(&self, kind: Kind, operation: i64) -> Result<()> {
+    async fn file(&self, kind: OperationKind, operation: i64) -> Result<()> {
         let (old, name) = (format!("old {operation}"), operation.to_string());
         match kind {
-            Kind::Upload => {
+            OperationKind::Upload => {
                 self.bucket.upload_from_stream(name, contents(operation).as_slice()).await?;
             }
-            Kind::UploadStream => {
+            OperationKind::UploadStream => {
                 let mut upload = self.bucket.open_upload_stream(name).await?;
                 for byte in contents(operation) {
                     upload.write_all(&[byte]).await?;
@@ -437,9 +446,9 @@ impl Target {
                 }
                 upload.close().await?;
             }
-            Kind::RenameFile => self.bucket.rename_by_name(old, name).await?,
-            Kind::DeleteFile => self.bucket.delete_by_name(name).await?,
-            Kind::Download => {
+            OperationKind::RenameFile => self.bucket.rename_by_name(old, name).await?,
+            OperationKind::DeleteFile => self.bucket.delete_by_name(name).await?,
+            OperationKind::Download => {
                 let mut found = Vec::new();
                 self.bucket.download_to_stream_by_name(old, &mut found).await?;
                 assert_eq!(found, contents(operation));
@@ -457,20 +466,20 @@ impl Target {
         self.entries.insert_one(entry).session(session).await.map(drop)
     }
 
-    async fn transaction(&self, operation: i64, kind: Kind) -> Result<()> {
+    async fn transaction(&self, operation: i64, kind: OperationKind) -> Result<()> {
         let mut session = self.client.start_session().await?;
         let start = session.start_transaction();
         match kind {
-            Kind::AndRun => {
+            OperationKind::AndRun => {
                 start
-                    .and_run((self, operation), |session, (target, operation)| {
-                        Box::pin(target.write_both(*operation, session))
+                    .and_run((self, operation), |session, (collections, operation)| {
+                        Box::pin(collections.write_both(*operation, session))
                     })
                     .await
             }
             _ => {
                 start.await?;
-                if kind == Kind::CursorInTransaction {
+                if kind == OperationKind::CursorInTransaction {
                     let find = self.read_only.find(doc! {}).batch_size(50);
                     let mut cursor = find.session(&mut session).await?;
                     let mut found = 0;
@@ -481,7 +490,7 @@ impl Target {
                 }
                 self.write_both(operation, &mut session).await?;
                 match kind {
-                    Kind::AbortedTransaction => session.abort_transaction().await,
+                    OperationKind::AbortedTransaction => session.abort_transaction().await,
                     _ => session.commit_transaction().await,
                 }
             }
@@ -489,31 +498,31 @@ impl Target {
     }
 
     /// Runs a transaction with `and_run2`, whose future the compiler cannot show to be `Send`.
-    pub(super) async fn and_run2(&self, operation: i64, rng: &mut Rng) -> Answer {
+    pub(super) async fn and_run2(&self, operation: i64, rng: &mut DropRng) -> OperationResult {
         let run = async {
             let mut session = self.client.start_session().await?;
             let write =
                 async |session: &mut ClientSession| self.write_both(operation, session).await;
             session.start_transaction().and_run2(write).await
         };
-        Answer::of(cut(rng, run).await)
+        OperationResult::of(random_drop(rng, run).await)
     }
 
     /// Drops the future of any step. After that of a write the transaction is aborted; after that of the commit it
     /// is committed again, or the session is dropped.
-    async fn transaction_steps(&self, operation: i64, rng: &mut Rng) -> Answer {
+    async fn transaction_steps(&self, operation: i64, rng: &mut DropRng) -> OperationResult {
         let mut session = self.client.start_session().await.unwrap();
         session.start_transaction().await.unwrap();
-        let written = cut(rng, self.write_both(operation, &mut session)).await;
+        let written = random_drop(rng, self.write_both(operation, &mut session)).await;
         if !matches!(written, Some(Ok(()))) {
             if rng.one_in(2) {
                 session.abort_transaction().await.unwrap();
             }
-            return Answer::Aborted;
+            return OperationResult::Aborted;
         }
-        match cut(rng, session.commit_transaction().into_future()).await {
-            None if rng.one_in(2) => Answer::of(Some(session.commit_transaction().await)),
-            committed => Answer::of(committed),
+        match random_drop(rng, session.commit_transaction().into_future()).await {
+            None if rng.one_in(2) => OperationResult::of(Some(session.commit_transaction().await)),
+            committed => OperationResult::of(committed),
         }
     }
 }

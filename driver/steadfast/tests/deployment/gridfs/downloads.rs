@@ -8,35 +8,35 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use super::*;
 
 /// Stores a file of ten bytes in chunks of four as some other program might have stored it.
-async fn stored(own: &Own, chunks: &[(i32, &[u8])]) -> Result<Bson> {
-    own.files.delete_many(doc! {}).await?;
-    own.chunks.delete_many(doc! {}).await?;
+async fn stored(gridfs: &TestBucket, chunks: &[(i32, &[u8])]) -> Result<Bson> {
+    gridfs.files.delete_many(doc! {}).await?;
+    gridfs.chunks.delete_many(doc! {}).await?;
     let file = doc! { "_id": 1, "length": 10, "chunkSize": 4.0, "uploadDate": DateTime::now() };
-    own.files.insert_one(file).await?;
+    gridfs.files.insert_one(file).await?;
     let chunks = chunks.iter().map(|(n, data)| {
         let data = Binary { subtype: BinarySubtype::Generic, bytes: data.to_vec() };
         doc! { "files_id": 1, "n": n, "data": data }
     });
-    own.chunks.insert_many(chunks).await?;
+    gridfs.chunks.insert_many(chunks).await?;
     Ok(Bson::Int32(1))
 }
 
 /// The numbers and bytes of the chunks, and what is to be said of them.
-type Case<'a> = (&'a [(i32, &'a [u8])], fn(&GridFsErrorKind) -> bool);
+type ChunkCase<'a> = (&'a [(i32, &'a [u8])], fn(&GridFsErrorKind) -> bool);
 
 #[tokio::test]
-async fn a_corrupt_file_is_told_from_a_whole_one() -> Result<()> {
+async fn download_detects_corrupt_files() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     use GridFsErrorKind as Kind;
-    let own = Own::new().await;
+    let gridfs = TestBucket::new().await;
     let (a, b, c) = (&b"1234"[..], &b"5678"[..], &b"90"[..]);
 
-    let id = stored(&own, &[(2, c), (0, a), (1, b)]).await?;
-    assert_eq!(own.download(&id).await?, b"1234567890");
-    stored(&own, &[(0, a), (1, b), (2, c), (3, b"")]).await?;
-    assert_eq!(own.download(&id).await?, b"1234567890", "an empty chunk too many does no harm");
+    let id = stored(&gridfs, &[(2, c), (0, a), (1, b)]).await?;
+    assert_eq!(gridfs.download(&id).await?, b"1234567890");
+    stored(&gridfs, &[(0, a), (1, b), (2, c), (3, b"")]).await?;
+    assert_eq!(gridfs.download(&id).await?, b"1234567890", "an empty chunk too many does no harm");
 
-    let cases: [Case<'_>; 9] = [
+    let cases: [ChunkCase<'_>; 9] = [
         (&[(1, b), (2, c)], |kind| matches!(kind, Kind::MissingChunk { n: 0, .. })),
         (&[(0, a), (2, c)], |kind| matches!(kind, Kind::MissingChunk { n: 1, .. })),
         (&[(0, a), (1, b)], |kind| matches!(kind, Kind::MissingChunk { n: 2, .. })),
@@ -58,30 +58,30 @@ async fn a_corrupt_file_is_told_from_a_whole_one() -> Result<()> {
         }),
     ];
     for (chunks, expected) in cases {
-        let id = stored(&own, chunks).await?;
-        let error = own.download(&id).await.unwrap_err();
+        let id = stored(&gridfs, chunks).await?;
+        let error = gridfs.download(&id).await.unwrap_err();
         assert!(expected(kind(&error)), "{chunks:?}: {error}");
         assert!(error.to_string().contains("corrupt"), "{error}");
 
-        let mut download = own.bucket.open_download_stream(id).await?;
+        let mut download = gridfs.bucket.open_download_stream(id).await?;
         let through = download.read_to_end(&mut Vec::new()).await.unwrap_err();
         assert_eq!(through.kind(), io::ErrorKind::InvalidData);
         let again = Error::from(download.read_to_end(&mut Vec::new()).await.unwrap_err());
         assert!(expected(kind(&again)), "it repeats the error");
     }
 
-    own.files.update_one(doc! {}, doc! { "$set": { "chunkSize": 0 } }).await?;
-    let error = own.download(&id).await.unwrap_err();
+    gridfs.files.update_one(doc! {}, doc! { "$set": { "chunkSize": 0 } }).await?;
+    let error = gridfs.download(&id).await.unwrap_err();
     assert!(matches!(kind(&error), Kind::InvalidFile { .. }), "{error}");
     Ok(())
 }
 
 #[tokio::test]
-async fn errors_beyond_what_is_read_are_not_met() -> Result<()> {
+async fn chunks_that_are_not_read_are_not_checked() -> Result<()> {
     testbed::require!(testbed::shared::servers());
-    let own = Own::new().await;
-    let id = stored(&own, &[(0, b"1234"), (1, b"5")]).await?;
-    let mut download = own.bucket.open_download_stream(id).await?;
+    let gridfs = TestBucket::new().await;
+    let id = stored(&gridfs, &[(0, b"1234"), (1, b"5")]).await?;
+    let mut download = gridfs.bucket.open_download_stream(id).await?;
     let mut beginning = [0; 4];
     download.read_exact(&mut beginning).await?;
     assert_eq!(&beginning, b"1234");
@@ -89,15 +89,19 @@ async fn errors_beyond_what_is_read_are_not_met() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_part_of_a_file_is_read_without_what_is_before_it() -> Result<()> {
+async fn seek_queries_only_the_chunks_that_are_read() -> Result<()> {
     testbed::require!(testbed::shared::servers());
-    let own = Own::new().await;
+    let gridfs = TestBucket::new().await;
     let contents = bytes(50);
-    let id = own.upload("file", &contents).await?;
-    own.commands();
-    let mut download = own.bucket.open_download_stream(id).await?;
+    let id = gridfs.upload("file", &contents).await?;
+    gridfs.commands();
+    let mut download = gridfs.bucket.open_download_stream(id).await?;
     assert_eq!(download.file().length, 50);
-    assert_eq!(in_short(&own.commands()), ["find files"], "chunks are asked for when one is read");
+    assert_eq!(
+        summaries(&gridfs.commands()),
+        ["find files"],
+        "chunks are asked for when one is read"
+    );
 
     let mut part = [0; 7];
     for (to, at, asks) in [
@@ -110,11 +114,11 @@ async fn a_part_of_a_file_is_read_without_what_is_before_it() -> Result<()> {
         download.read_exact(&mut part).await?;
         let at = usize::try_from(at).unwrap();
         assert_eq!(part, contents[at..at + 7]);
-        let asked: Vec<_> = own
+        let asked: Vec<_> = gridfs
             .commands()
             .iter()
             .map(|sent| {
-                assert_eq!(short(sent), "find chunks");
+                assert_eq!(summary(sent), "find chunks");
                 let n = sent.get_document("filter").unwrap().get_document("n");
                 n.map_or(0, |n| n.get_i64("$gte").unwrap())
             })
@@ -126,30 +130,30 @@ async fn a_part_of_a_file_is_read_without_what_is_before_it() -> Result<()> {
         download.seek(past).await?;
         assert_eq!(download.read(&mut part).await?, 0);
     }
-    assert!(own.commands().is_empty());
+    assert!(gridfs.commands().is_empty());
     let error = download.seek(SeekFrom::End(-51)).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     Ok(())
 }
 
 #[tokio::test]
-async fn an_empty_file_has_no_chunks_and_asks_for_none() -> Result<()> {
+async fn download_of_an_empty_file_queries_no_chunks() -> Result<()> {
     testbed::require!(testbed::shared::servers());
-    let own = Own::new().await;
-    let id = own.upload("file", b"").await?;
-    own.commands();
-    assert!(own.download(&id).await?.is_empty());
-    assert_eq!(in_short(&own.commands()), ["find files"]);
+    let gridfs = TestBucket::new().await;
+    let id = gridfs.upload("file", b"").await?;
+    gridfs.commands();
+    assert!(gridfs.download(&id).await?.is_empty());
+    assert_eq!(summaries(&gridfs.commands()), ["find files"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_destination_that_fails_ends_the_download() -> Result<()> {
+async fn a_failing_destination_ends_the_download() -> Result<()> {
     testbed::require!(testbed::shared::servers());
-    let own = Own::new().await;
-    let id = own.upload("file", b"12345678").await?;
+    let gridfs = TestBucket::new().await;
+    let id = gridfs.upload("file", b"12345678").await?;
     let mut full = io::Cursor::new(vec![0; 5].into_boxed_slice());
-    let error = own.bucket.download_to_stream(id, &mut full).await.unwrap_err();
+    let error = gridfs.bucket.download_to_stream(id, &mut full).await.unwrap_err();
     assert!(matches!(kind(&error), GridFsErrorKind::Stream(_)), "{error:?}");
     assert!(!error.is_network_error());
     assert_eq!(*full.into_inner(), *b"12345");

@@ -16,7 +16,7 @@ use steadfast::{
 
 use super::*;
 
-type Events = ChangeStream<ChangeStreamEvent<Document>>;
+type EventStream = ChangeStream<ChangeStreamEvent<Document>>;
 
 /// After which a stream is taken up again, and a server is still taken to be what it was.
 fn resumable(commands: &[&str]) -> Document {
@@ -25,11 +25,11 @@ fn resumable(commands: &[&str]) -> Document {
     }
 }
 
-async fn empty(watched: &Watched, name: &str) -> Collection<Document> {
+async fn empty(observed: &ProseClient, name: &str) -> Collection<Document> {
     let majority = WriteConcern::majority();
-    let collection = watched.collection(name);
+    let collection = observed.collection(name);
     collection.drop().write_concern(majority.clone()).await.unwrap();
-    let database = watched.client.database("prose");
+    let database = observed.client.database("prose");
     database.create_collection(name).write_concern(majority).await.unwrap();
     collection
 }
@@ -39,7 +39,7 @@ async fn insert(collection: &Collection<Document>, ids: std::ops::RangeInclusive
     collection.insert_many(documents).write_concern(WriteConcern::majority()).await.unwrap();
 }
 
-async fn next(stream: &mut Events) -> ChangeStreamEvent<Document> {
+async fn next(stream: &mut EventStream) -> ChangeStreamEvent<Document> {
     bounded(stream.try_next()).await.unwrap().expect("the stream goes on")
 }
 
@@ -51,11 +51,11 @@ fn as_bson(token: &ResumeToken) -> Bson {
     steadfast::bson::serialize_to_bson(token).unwrap()
 }
 
-fn latest(stream: &Events) -> Option<Bson> {
+fn latest(stream: &EventStream) -> Option<Bson> {
     stream.resume_token().as_ref().map(as_bson)
 }
 
-impl Watched {
+impl ProseClient {
     /// The commands of this name that were sent.
     fn sent(&self, name: &str) -> Vec<Document> {
         let started = |event| match event {
@@ -87,25 +87,25 @@ impl Watched {
 }
 
 #[tokio::test]
-async fn prose_1_a_stream_tracks_the_last_token_it_has_seen() {
+async fn prose_1_a_stream_tracks_the_last_resume_token() {
     testbed::require!(V6_0);
-    let watched = Watched::new("change streams, prose 1", |_| ()).await;
-    let numbers = empty(&watched, "streams_prose_1").await;
+    let observed = ProseClient::new("change streams, prose 1", |_| ()).await;
+    let numbers = empty(&observed, "streams_prose_1").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
     for id in 1..=3 {
         insert(&numbers, id..=id).await;
         let event = next(&mut stream).await;
         let seen = latest(&stream).unwrap();
-        assert!(seen == as_bson(&event.id) || Some(seen) == watched.token_after());
+        assert!(seen == as_bson(&event.id) || Some(seen) == observed.token_after());
     }
 }
 
 #[tokio::test]
-async fn prose_3_a_stream_is_taken_up_once_with_its_pipeline_and_its_options() {
+async fn prose_3_a_stream_resumes_once_with_its_pipeline_and_options() {
     testbed::require!(V6_0);
     let app_name = "change streams, prose 3";
-    let watched = Watched::new(app_name, |_| ()).await;
-    let numbers = empty(&watched, "streams_prose_3").await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    let numbers = empty(&observed, "streams_prose_3").await;
     let pipeline = doc! { "$match": { "operationType": "insert" } };
     let stream = numbers.watch().pipeline([pipeline]).batch_size(5).comment(Bson::from("note"));
     let mut stream = bounded(stream.show_expanded_events(true)).await.unwrap();
@@ -116,8 +116,8 @@ async fn prose_3_a_stream_is_taken_up_once_with_its_pipeline_and_its_options() {
     let _point = FailPoint::on_primary(1, resumable(&["getMore"]), app_name).await;
     insert(&numbers, 2..=2).await;
     assert_eq!(key(&next(&mut stream).await), 2);
-    let [mut before, mut after] = <[Document; 2]>::try_from(watched.sent("aggregate")).unwrap();
-    let stages = watched.stages();
+    let [mut before, mut after] = <[Document; 2]>::try_from(observed.sent("aggregate")).unwrap();
+    let stages = observed.stages();
     assert_eq!(stages[0], doc! { "showExpandedEvents": true });
     assert_eq!(stages[1], doc! { "showExpandedEvents": true, "resumeAfter": token });
     for command in [&mut before, &mut after] {
@@ -128,42 +128,42 @@ async fn prose_3_a_stream_is_taken_up_once_with_its_pipeline_and_its_options() {
 }
 
 #[tokio::test]
-async fn prose_4_an_error_of_the_aggregate_is_not_followed_by_a_resumption() {
+async fn prose_4_an_error_of_the_aggregate_is_not_resumed() {
     testbed::require!(V6_0);
     let app_name = "change streams, prose 4";
-    let watched = Watched::new(app_name, |options| options.retry_reads = Some(false)).await;
-    let numbers = empty(&watched, "streams_prose_4").await;
+    let observed = ProseClient::new(app_name, |options| options.retry_reads = Some(false)).await;
+    let numbers = empty(&observed, "streams_prose_4").await;
     {
         let _point = FailPoint::on_primary(1, resumable(&["aggregate"]), app_name).await;
         assert_eq!(bounded(numbers.watch()).await.unwrap_err().code(), Some(6));
-        assert_eq!(watched.started("aggregate"), 1);
+        assert_eq!(observed.started("aggregate"), 1);
     }
     // Nor is one of the aggregate that is to take a stream up again.
     let mut stream = bounded(numbers.watch()).await.unwrap();
     let data = resumable(&["getMore", "aggregate"]);
     let _point = FailPoint::on_primary(2, data, app_name).await;
     assert_eq!(bounded(stream.try_next()).await.unwrap_err().code(), Some(6));
-    assert_eq!(watched.started("aggregate"), 3);
+    assert_eq!(observed.started("aggregate"), 3);
     assert!(bounded(stream.next()).await.is_none() && !stream.is_alive());
 }
 
 #[tokio::test]
-async fn prose_6_a_server_is_selected_by_the_first_read_preference_before_a_stream_is_taken_up() {
+async fn prose_6_resuming_selects_a_server_by_the_initial_read_preference() {
     testbed::require!(V6_0);
     let app_name = "change streams, prose 6";
-    let watched = Watched::new(app_name, |_| ()).await;
-    let numbers = empty(&watched, "streams_prose_6").await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    let numbers = empty(&observed, "streams_prose_6").await;
     let point = FailPoint::reserve(members().1, app_name).await;
     let criteria = SelectionCriteria::from(ReadPreference::secondary(None));
     let mut stream = bounded(numbers.watch().selection_criteria(criteria)).await.unwrap();
     point.set(1, resumable(&["getMore"]));
     insert(&numbers, 1..=1).await;
     assert_eq!(key(&next(&mut stream).await), 1);
-    let (aggregates, failed) = watched.ends("aggregate");
+    let (aggregates, failed) = observed.ends("aggregate");
     assert!(aggregates.len() >= 2 && failed.is_empty());
     let secondaries: Vec<_> = point.members.iter().map(|member| address(*member)).collect();
     assert!(aggregates.iter().all(|server| secondaries.contains(server)), "{aggregates:?}");
-    for command in watched.sent("aggregate") {
+    for command in observed.sent("aggregate") {
         let preference = command.get_document("$readPreference").unwrap();
         assert_eq!(preference.get_str("mode").unwrap(), "secondary");
     }
@@ -172,62 +172,62 @@ async fn prose_6_a_server_is_selected_by_the_first_read_preference_before_a_stre
 #[tokio::test]
 async fn prose_7_a_cursor_whose_first_batch_is_empty_is_not_closed() {
     testbed::require!(V6_0);
-    let watched = Watched::new("change streams, prose 7", |_| ()).await;
-    let numbers = empty(&watched, "streams_prose_7").await;
+    let observed = ProseClient::new("change streams, prose 7", |_| ()).await;
+    let numbers = empty(&observed, "streams_prose_7").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
     assert!(stream.is_alive());
     insert(&numbers, 1..=1).await;
     assert_eq!(key(&next(&mut stream).await), 1);
-    assert_eq!((watched.started("aggregate"), watched.started("killCursors")), (1, 0));
+    assert_eq!((observed.started("aggregate"), observed.started("killCursors")), (1, 0));
 }
 
 #[tokio::test]
-async fn prose_8_a_cursor_that_cannot_be_killed_does_not_keep_a_stream_from_being_taken_up() {
+async fn prose_8_a_failed_kill_cursors_does_not_prevent_resuming() {
     testbed::require!(V6_0);
     let app_name = "change streams, prose 8";
-    let watched = Watched::new(app_name, |_| ()).await;
-    let numbers = empty(&watched, "streams_prose_8").await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    let numbers = empty(&observed, "streams_prose_8").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
     let _point = FailPoint::on_primary(2, resumable(&["getMore", "killCursors"]), app_name).await;
     let failed = |name: &'static str| move |event: &CommandEvent| matches!(event, CommandEvent::Failed(it) if it.command_name == name);
     assert!(bounded(stream.next_if_any()).await.unwrap().is_none());
-    watched.commands.wait_for(1, failed("killCursors")).await;
+    observed.commands.wait_for(1, failed("killCursors")).await;
     insert(&numbers, 1..=1).await;
     assert_eq!(key(&next(&mut stream).await), 1);
-    watched.commands.wait_for(1, failed("getMore")).await;
+    observed.commands.wait_for(1, failed("getMore")).await;
 }
 
 #[tokio::test]
-async fn prose_11_and_13_the_token_is_the_last_events_or_after_the_batch_the_servers() {
+async fn prose_11_and_13_the_token_is_the_id_of_the_last_event_or_post_batch_resume_token() {
     testbed::require!(V6_0);
-    let watched = Watched::new("change streams, prose 11", |_| ()).await;
-    let numbers = empty(&watched, "streams_prose_11").await;
+    let observed = ProseClient::new("change streams, prose 11", |_| ()).await;
+    let numbers = empty(&observed, "streams_prose_11").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
     // The batch of the aggregate is empty, and that of a getMore.
     assert!(latest(&stream).is_some());
-    assert_eq!(latest(&stream), watched.token_after());
+    assert_eq!(latest(&stream), observed.token_after());
     assert!(bounded(stream.next_if_any()).await.unwrap().is_none());
-    assert_eq!(latest(&stream), watched.token_after());
+    assert_eq!(latest(&stream), observed.token_after());
 
     // All come in one batch.
     let start = stream.resume_token();
     insert(&numbers, 1..=3).await;
     let mut stream = bounded(numbers.watch().resume_after(start)).await.unwrap();
-    let requests = watched.commands.seen().len();
+    let requests = observed.commands.seen().len();
     for id in 1..=3 {
         let event = next(&mut stream).await;
         assert_eq!(key(&event), id);
-        let expected = if id < 3 { Some(as_bson(&event.id)) } else { watched.token_after() };
+        let expected = if id < 3 { Some(as_bson(&event.id)) } else { observed.token_after() };
         assert_eq!(latest(&stream), expected);
     }
-    assert_eq!(watched.commands.seen().len(), requests);
+    assert_eq!(observed.commands.seen().len(), requests);
 }
 
 #[tokio::test]
-async fn prose_14_until_the_first_event_the_token_is_what_the_stream_was_begun_after() {
+async fn prose_14_before_the_first_event_the_token_is_that_of_the_options() {
     testbed::require!(V6_0);
-    let watched = Watched::new("change streams, prose 14", |_| ()).await;
-    let numbers = empty(&watched, "streams_prose_14").await;
+    let observed = ProseClient::new("change streams, prose 14", |_| ()).await;
+    let numbers = empty(&observed, "streams_prose_14").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
     insert(&numbers, 1..=2).await;
     let first = next(&mut stream).await;
@@ -244,11 +244,11 @@ async fn prose_14_until_the_first_event_the_token_is_what_the_stream_was_begun_a
 }
 
 #[tokio::test]
-async fn prose_17_and_18_start_after_stays_until_there_was_an_event() {
+async fn prose_17_and_18_start_after_is_sent_until_the_first_event() {
     testbed::require!(V6_0);
     let app_name = "change streams, prose 17";
-    let watched = Watched::new(app_name, |_| ()).await;
-    let numbers = empty(&watched, "streams_prose_17").await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    let numbers = empty(&observed, "streams_prose_17").await;
     let stream = bounded(numbers.watch()).await.unwrap();
     let token = stream.resume_token().unwrap();
     drop(stream);
@@ -257,7 +257,7 @@ async fn prose_17_and_18_start_after_stays_until_there_was_an_event() {
     let point = FailPoint::on_primary(1, resumable(&["getMore"]), app_name).await;
     insert(&numbers, 1..=1).await;
     let first = next(&mut stream).await;
-    let stages = watched.stages();
+    let stages = observed.stages();
     assert_eq!(stages[1], doc! { "startAfter": as_bson(&token) });
     assert!(stages[2].contains_key("startAfter") && stages[2].len() == 1, "{}", stages[2]);
     assert_eq!(key(&first), 1);
@@ -266,7 +266,7 @@ async fn prose_17_and_18_start_after_stays_until_there_was_an_event() {
     point.set(1, resumable(&["getMore"]));
     insert(&numbers, 2..=2).await;
     assert_eq!(key(&next(&mut stream).await), 2);
-    let stages = watched.stages();
+    let stages = observed.stages();
     assert_eq!(stages.len(), 4);
     assert_eq!(stages[3], doc! { "resumeAfter": token });
 }

@@ -24,25 +24,25 @@ const MAX_MESSAGE_SIZE_BYTES: usize = 48_000_000;
 const MAX_BSON_OBJECT_SIZE: usize = 16 * 1024 * 1024;
 
 /// Many bytes are moved here, by a server and a driver that are not optimised.
-async fn patiently<T>(work: impl IntoFuture<Output = T>) -> T {
+async fn bounded_long<T>(work: impl IntoFuture<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(180), work).await.expect("it ends in time")
 }
 
-struct Server {
+struct BulkWriteServer {
     deployment: Deployment,
-    watched: Watched,
+    observed: ProseClient,
 }
 
-impl Server {
+impl BulkWriteServer {
     async fn new(change: impl FnOnce(&mut ClientOptions)) -> Self {
         let deployment = Deployment::replica_set(1).version("8.0").start();
-        let watched = Watched::at(&deployment.uri(), "bulk writes", |options| {
+        let observed = ProseClient::at(&deployment.uri(), "bulk writes", |options| {
             // All run in one thread: while one of them works, the others are silent, and not dead.
             options.connect_timeout = Some(Duration::from_secs(600));
             change(options);
         })
         .await;
-        let admin = watched.client.database("admin");
+        let admin = observed.client.database("admin");
         let hello = bounded(admin.run_command(doc! { "hello": 1 })).await.unwrap();
         for (limit, value) in [
             ("maxWriteBatchSize", MAX_WRITE_BATCH_SIZE),
@@ -51,11 +51,11 @@ impl Server {
         ] {
             assert_eq!(hello.get_i32(limit).ok(), i32::try_from(value).ok(), "{limit}");
         }
-        Self { deployment, watched }
+        Self { deployment, observed }
     }
 
     fn client(&self) -> &Client {
-        &self.watched.client
+        &self.observed.client
     }
 
     fn fail(&self, times: i32, data: Document) {
@@ -71,7 +71,7 @@ impl Server {
             CommandEvent::Started(event) if event.command_name == name => Some(event),
             _ => None,
         };
-        self.watched.commands.seen().into_iter().filter_map(of_interest).collect()
+        self.observed.commands.seen().into_iter().filter_map(of_interest).collect()
     }
 
     /// How many operations each `bulkWrite` had; all are of one call.
@@ -112,32 +112,32 @@ fn check_two_upserts(result: &VerboseBulkWriteResult) {
 }
 
 #[tokio::test]
-async fn prose_3_more_writes_than_a_batch_takes_go_in_two() {
-    let server = Server::new(|_| {}).await;
+async fn prose_3_a_bulk_write_is_split_by_max_write_batch_size() {
+    let server = BulkWriteServer::new(|_| {}).await;
     let models = (0..=MAX_WRITE_BATCH_SIZE).map(|_| insert(doc! { "a": "b" }));
-    let result = patiently(server.client().bulk_write(models)).await.unwrap();
+    let result = bounded_long(server.client().bulk_write(models)).await.unwrap();
     assert_eq!(usize::try_from(result.inserted_count), Ok(MAX_WRITE_BATCH_SIZE + 1));
     assert_eq!(server.batches(), [MAX_WRITE_BATCH_SIZE, 1]);
 }
 
 #[tokio::test]
-async fn prose_4_more_bytes_than_a_message_takes_go_in_two() {
-    let server = Server::new(|_| {}).await;
+async fn prose_4_a_bulk_write_is_split_by_max_message_size_bytes() {
+    let server = BulkWriteServer::new(|_| {}).await;
     let count = MAX_MESSAGE_SIZE_BYTES / MAX_BSON_OBJECT_SIZE + 1;
     let document = doc! { "a": "b".repeat(MAX_BSON_OBJECT_SIZE - 500) };
     let models = vec![insert(document); count];
-    let result = patiently(server.client().bulk_write(models)).await.unwrap();
+    let result = bounded_long(server.client().bulk_write(models)).await.unwrap();
     assert_eq!(usize::try_from(result.inserted_count), Ok(count));
     assert_eq!(server.batches(), [count - 1, 1]);
 }
 
 #[tokio::test]
 async fn prose_5_the_write_concern_errors_of_all_batches_are_collected() {
-    let server = Server::new(|options| options.retry_writes = Some(false)).await;
+    let server = BulkWriteServer::new(|options| options.retry_writes = Some(false)).await;
     let unmet = doc! { "code": 91, "errmsg": "Replication is being shut down" };
     server.fail(2, doc! { "failCommands": ["bulkWrite"], "writeConcernError": unmet });
     let models = (0..=MAX_WRITE_BATCH_SIZE).map(|_| insert(doc! { "a": "b" }));
-    let error = patiently(server.client().bulk_write(models)).await.unwrap_err();
+    let error = bounded_long(server.client().bulk_write(models)).await.unwrap_err();
     let partly = partly(&error);
     assert_eq!(partly.write_concern_errors.len(), 2);
     let done = partly.partial_result.as_ref().unwrap().summary();
@@ -146,15 +146,15 @@ async fn prose_5_the_write_concern_errors_of_all_batches_are_collected() {
 }
 
 #[tokio::test]
-async fn prose_6_refusals_are_collected_over_batches_and_in_order_the_first_ends_it() {
+async fn prose_6_write_errors_are_collected_over_batches_unless_ordered() {
     for (ordered, refused, batches) in [(false, MAX_WRITE_BATCH_SIZE + 1, 2), (true, 1, 1)] {
-        let server = Server::new(|_| {}).await;
+        let server = BulkWriteServer::new(|_| {}).await;
         let document = doc! { "_id": 1 };
         let collection = server.client().database("db").collection::<Document>("coll");
         bounded(collection.insert_one(&document)).await.unwrap();
         let models = (0..=MAX_WRITE_BATCH_SIZE).map(|_| insert(document.clone()));
         let action = server.client().bulk_write(models).ordered(ordered);
-        let error = patiently(action).await.unwrap_err();
+        let error = bounded_long(action).await.unwrap_err();
         assert_eq!(partly(&error).write_errors.len(), refused, "ordered: {ordered}");
         assert!(partly(&error).partial_result.is_none());
         assert_eq!(server.batches().len(), batches, "ordered: {ordered}");
@@ -162,35 +162,35 @@ async fn prose_6_refusals_are_collected_over_batches_and_in_order_the_first_ends
 }
 
 #[tokio::test]
-async fn prose_7_a_cursor_of_results_is_read_to_its_end() {
-    let server = Server::new(|_| {}).await;
+async fn prose_7_the_results_cursor_is_read_to_its_end() {
+    let server = BulkWriteServer::new(|_| {}).await;
     let action = server.client().bulk_write(large_upserts()).verbose_results();
-    check_two_upserts(&patiently(action).await.unwrap());
+    check_two_upserts(&bounded_long(action).await.unwrap());
     assert!(!server.commands("getMore").is_empty());
 }
 
 #[tokio::test]
-async fn prose_8_so_it_is_in_a_transaction() {
-    let server = Server::new(|_| {}).await;
+async fn prose_8_the_results_cursor_is_read_to_its_end_in_a_transaction() {
+    let server = BulkWriteServer::new(|_| {}).await;
     let mut session = bounded(server.client().start_session()).await.unwrap();
     session.start_transaction().await.unwrap();
     let action = server.client().bulk_write(large_upserts()).session(&mut session);
-    check_two_upserts(&patiently(action.verbose_results()).await.unwrap());
+    check_two_upserts(&bounded_long(action.verbose_results()).await.unwrap());
     let asked = server.commands("getMore");
     assert!(!asked.is_empty());
     for command in asked {
         assert_eq!(command.command.get("autocommit"), Some(&false.into()));
         assert!(command.command.contains_key("txnNumber") && command.command.contains_key("lsid"));
     }
-    patiently(session.commit_transaction()).await.unwrap();
+    bounded_long(session.commit_transaction()).await.unwrap();
 }
 
 #[tokio::test]
-async fn prose_9_what_was_done_is_told_when_the_results_cannot_be_read_to_their_end() {
-    let server = Server::new(|_| {}).await;
+async fn prose_9_a_failed_get_more_keeps_the_partial_results() {
+    let server = BulkWriteServer::new(|_| {}).await;
     server.fail(1, doc! { "failCommands": ["getMore"], "errorCode": 8 });
     let action = server.client().bulk_write(large_upserts()).verbose_results();
-    let error = patiently(action).await.unwrap_err();
+    let error = bounded_long(action).await.unwrap_err();
     let source = error.source().unwrap().downcast_ref::<Error>().unwrap();
     assert_eq!((error.code(), source.code()), (Some(8), Some(8)));
     let done = partly(&error).partial_result.as_ref();
@@ -199,7 +199,7 @@ async fn prose_9_what_was_done_is_told_when_the_results_cannot_be_read_to_their_
     assert_eq!(error.outcome(), steadfast::error::Outcome::MaybeApplied);
     assert_eq!(server.commands("getMore").len(), 1);
     let is_kill = |event: &CommandEvent| matches!(event, CommandEvent::Succeeded(it) if it.command_name == "killCursors");
-    server.watched.commands.wait_for(1, is_kill).await;
+    server.observed.commands.wait_for(1, is_kill).await;
 }
 
 /// Inserts that leave room for another, but not for another collection.
@@ -219,15 +219,15 @@ fn namespaces(event: &CommandStartedEvent) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn prose_11_what_its_collection_leaves_no_room_for_goes_in_another_batch() {
+async fn prose_11_a_bulk_write_is_split_if_ns_info_exceeds_the_message_size() {
     let far = "c".repeat(200);
     for (coll, batches) in [("coll", 1), (far.as_str(), 2)] {
-        let server = Server::new(|_| {}).await;
+        let server = BulkWriteServer::new(|_| {}).await;
         let mut models = nearly_full();
         let count = models.len();
         let last = InsertOneModel::new(doc! { "a": "b" }).namespace(Namespace::new("db", coll));
         models.push(last.into());
-        let result = patiently(server.client().bulk_write(models)).await.unwrap();
+        let result = bounded_long(server.client().bulk_write(models)).await.unwrap();
         assert_eq!(usize::try_from(result.inserted_count), Ok(count + 1));
         let commands = server.commands("bulkWrite");
         assert_eq!(namespaces(&commands[0]), ["db.coll"]);
@@ -241,40 +241,41 @@ async fn prose_11_what_its_collection_leaves_no_room_for_goes_in_another_batch()
 }
 
 #[tokio::test]
-async fn prose_12_what_no_message_has_room_for_is_refused_before_anything_is_sent() {
-    let server = Server::new(|_| {}).await;
+async fn prose_12_models_larger_than_a_message_are_rejected_before_sending() {
+    let server = BulkWriteServer::new(|_| {}).await;
     let large = insert(doc! { "a": "b".repeat(MAX_MESSAGE_SIZE_BYTES) });
     let far = Namespace::new("db", "c".repeat(MAX_MESSAGE_SIZE_BYTES));
     let distant = InsertOneModel::new(doc! { "a": "b" }).namespace(far).into();
     for model in [large, distant] {
-        let error = patiently(server.client().bulk_write([model])).await.unwrap_err();
+        let error = bounded_long(server.client().bulk_write([model])).await.unwrap_err();
         assert!(matches!(&*error.kind, ErrorKind::InvalidArgument { .. }), "{error:?}");
     }
     assert!(server.commands("bulkWrite").is_empty());
 }
 
 #[tokio::test]
-async fn prose_15_unacknowledged_all_batches_are() {
-    let server = Server::new(|options| options.max_pool_size = Some(1)).await;
+async fn prose_15_all_batches_are_unacknowledged() {
+    let server = BulkWriteServer::new(|options| options.max_pool_size = Some(1)).await;
     let database = server.client().database("db");
     bounded(database.create_collection("coll")).await.unwrap();
     let count = MAX_MESSAGE_SIZE_BYTES / MAX_BSON_OBJECT_SIZE + 1;
     let models = vec![insert(doc! { "a": "b".repeat(MAX_BSON_OBJECT_SIZE - 500) }); count];
     let action = server.client().bulk_write(models).ordered(false);
-    let result = patiently(action.write_concern(WriteConcern::nodes(0))).await.unwrap();
+    let result = bounded_long(action.write_concern(WriteConcern::nodes(0))).await.unwrap();
     assert!(!result.acknowledged);
     assert_eq!(server.batches(), [count - 1, 1]);
     for command in server.commands("bulkWrite") {
         assert_eq!(command.command.get("writeConcern"), Some(&doc! { "w": 0 }.into()));
     }
     // On the same connection, so it comes after them.
-    let counted = patiently(database.collection::<Document>("coll").count_documents(doc! {})).await;
+    let counted =
+        bounded_long(database.collection::<Document>("coll").count_documents(doc! {})).await;
     assert_eq!(usize::try_from(counted.unwrap()), Ok(count));
 }
 
 #[tokio::test]
-async fn prose_16_an_id_that_was_made_comes_first() {
-    let server = Server::new(|_| {}).await;
+async fn prose_16_a_generated_id_is_the_first_field() {
+    let server = BulkWriteServer::new(|_| {}).await;
     let collection = server.client().database("db").collection::<Document>("coll");
     bounded(collection.insert_one(doc! { "x": 1 })).await.unwrap();
     bounded(collection.bulk_write([InsertOneModel::new(doc! { "x": 1 }).into()])).await.unwrap();
@@ -291,8 +292,8 @@ async fn prose_16_an_id_that_was_made_comes_first() {
 }
 
 #[tokio::test]
-async fn prose_11_of_time_limits_all_batches_share_one() {
-    let server = Server::new(|_| {}).await;
+async fn timeouts_prose_11_all_batches_share_one_deadline() {
+    let server = BulkWriteServer::new(|_| {}).await;
     let clock = Clock::stopped();
     let models: Vec<_> =
         (0..4).map(|_| insert(doc! { "a": "b".repeat(MAX_BSON_OBJECT_SIZE - 500) })).collect();
@@ -302,12 +303,12 @@ async fn prose_11_of_time_limits_all_batches_share_one() {
     let second = doc! { "configureFailPoint": "failCommand", "mode": { "skip": 1 }, "data": block };
     server.deployment.faults().configure_fail_point(0, second).unwrap();
     let action = server.client().bulk_write(models).timeout(Duration::from_millis(7_000));
-    let (ended, ()) = tokio::join!(patiently(action), async {
+    let (ended, ()) = tokio::join!(bounded_long(action), async {
         let half = Duration::from_millis(4_000);
         let done = |event: &CommandEvent| matches!(event, CommandEvent::Succeeded(it) if it.command_name == "bulkWrite");
-        server.watched.commands.wait_for(1, done).await;
+        server.observed.commands.wait_for(1, done).await;
         clock.pass(half).await;
-        server.watched.wait_for_started(2, "bulkWrite").await;
+        server.observed.wait_for_started(2, "bulkWrite").await;
         clock.pass(half).await;
     });
     let error = ended.unwrap_err();

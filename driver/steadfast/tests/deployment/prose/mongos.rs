@@ -61,19 +61,19 @@ impl Drop for MongosFailPoint {
 }
 
 /// A client of these mongos, which has selected each of them already.
-async fn client_of(servers: &[Mongos], app_name: &str) -> Watched {
+async fn client_of(servers: &[Mongos], app_name: &str) -> ProseClient {
     let hosts: Vec<String> = servers.iter().map(|mongos| mongos.address().to_string()).collect();
     let uri =
         format!("mongodb://{}/?localThresholdMS=60000&heartbeatFrequencyMS=500", hosts.join(","));
-    let watched = Watched::at(&uri, app_name, |_| ()).await;
-    let admin = watched.client.database("admin");
+    let observed = ProseClient::at(&uri, app_name, |_| ()).await;
+    let admin = observed.client.database("admin");
     bounded(async {
-        while distinct(&watched.ends("ping").0).len() < servers.len() {
+        while distinct(&observed.ends("ping").0).len() < servers.len() {
             admin.run_command(doc! { "ping": 1 }).await.unwrap();
         }
     })
     .await;
-    watched
+    observed
 }
 
 fn distinct(servers: &[ServerAddress]) -> BTreeSet<String> {
@@ -100,13 +100,13 @@ async fn is_retried_on_another_mongos(
     operation: impl AsyncFn(Collection<Document>) -> Result<(), Error>,
 ) {
     let Some(cluster) = cluster() else { return };
-    let watched = client_of(cluster.mongos(), app_name).await;
+    let observed = client_of(cluster.mongos(), app_name).await;
     for round in 1..=ROUNDS {
         let data = failing(command, labels);
         let _point = MongosFailPoint::once(cluster.mongos(), app_name, data).await;
-        let error = bounded(operation(watched.collection("mongos_retries"))).await.unwrap_err();
+        let error = bounded(operation(observed.collection("mongos_retries"))).await.unwrap_err();
         assert_eq!(error.code(), Some(HOST_UNREACHABLE), "{error:?}");
-        let (succeeded, failed) = watched.ends(command);
+        let (succeeded, failed) = observed.ends(command);
         assert_eq!((succeeded.len(), failed.len()), (0, 2 * round), "{error:?}");
         assert_eq!(distinct(&failed[2 * round - 2..]), addresses(cluster.mongos()));
         assert_eq!(error.server_address(), failed.last(), "it names its own server: {error:?}");
@@ -121,10 +121,10 @@ async fn is_retried_on_the_only_mongos(
 ) {
     let Some(cluster) = cluster() else { return };
     let only = &cluster.mongos()[..1];
-    let watched = client_of(only, app_name).await;
+    let observed = client_of(only, app_name).await;
     let _point = MongosFailPoint::once(only, app_name, failing(command, labels)).await;
-    bounded(operation(watched.collection("mongos_retries"))).await.unwrap();
-    let (succeeded, failed) = watched.ends(command);
+    bounded(operation(observed.collection("mongos_retries"))).await.unwrap();
+    let (succeeded, failed) = observed.ends(command);
     assert_eq!((succeeded.len(), failed.len()), (1, 1));
     assert_eq!(distinct(&succeeded), addresses(only));
     assert_eq!(succeeded, failed);
@@ -167,8 +167,8 @@ async fn prose_2_2_a_read_is_retried_on_the_only_mongos() {
 async fn a_write_that_one_mongos_executed_is_not_applied_twice_by_the_retry_on_the_other() {
     let Some(cluster) = cluster() else { return };
     let app_name = "a write executed by one mongos";
-    let watched = client_of(cluster.mongos(), app_name).await;
-    let counters = watched.collection("mongos_counters");
+    let observed = client_of(cluster.mongos(), app_name).await;
+    let counters = observed.collection("mongos_counters");
     counters.insert_one(doc! { "_id": 0, "n": 0 }).await.unwrap();
     for round in 1..=5 {
         // A write concern error is added to the reply of a write that was executed.
@@ -184,7 +184,7 @@ async fn a_write_that_one_mongos_executed_is_not_applied_twice_by_the_retry_on_t
         let found = counters.find_one(doc! { "_id": 0 }).await.unwrap().unwrap();
         assert_eq!(found.get_i32("n").unwrap(), round, "{error:?}");
     }
-    assert_eq!(distinct(&watched.ends("update").0), addresses(cluster.mongos()));
+    assert_eq!(distinct(&observed.ends("update").0), addresses(cluster.mongos()));
 }
 
 /// The specification wants both mongos to have half of the reads each, within a tenth of all. On a busy machine
@@ -195,8 +195,8 @@ async fn prose_1_a_slow_mongos_is_selected_less_often() {
     let Some(cluster) = cluster() else { return };
     let app_name = "selection, prose 1";
     let slow = &cluster.mongos()[..1];
-    let watched = client_of(cluster.mongos(), app_name).await;
-    let found = watched.collection("mongos_selection");
+    let observed = client_of(cluster.mongos(), app_name).await;
+    let found = observed.collection("mongos_selection");
     let read = |times: usize| {
         let found = &found;
         let reads = move |_| async move {
@@ -208,9 +208,9 @@ async fn prose_1_a_slow_mongos_is_selected_less_often() {
     };
     // Connections are made first: they would count as operations.
     read(5).await;
-    let before = watched.ends("find").0.len();
+    let before = observed.ends("find").0.len();
     let share_of_slow = |from: usize| {
-        let servers = watched.ends("find").0.split_off(from);
+        let servers = observed.ends("find").0.split_off(from);
         let of_slow = servers.iter().filter(|&server| *server == slow[0].address().into());
         of_slow.count() * 100 / servers.len()
     };
@@ -220,7 +220,7 @@ async fn prose_1_a_slow_mongos_is_selected_less_often() {
     let share = share_of_slow(before);
     assert!(share < 25, "{share} % of the reads were on the slow mongos");
     drop(point);
-    let before = watched.ends("find").0.len();
+    let before = observed.ends("find").0.len();
     read(100).await;
     let share = share_of_slow(before);
     assert!((25..=75).contains(&share), "{share} % of the reads were on the first mongos");
@@ -229,10 +229,10 @@ async fn prose_1_a_slow_mongos_is_selected_less_often() {
 #[tokio::test]
 async fn prose_pinning_1_the_next_transaction_is_not_pinned_to_the_mongos_of_the_last() {
     let Some(cluster) = cluster() else { return };
-    let watched = client_of(cluster.mongos(), "transactions, pinning 1").await;
-    let numbers = watched.collection("mongos_pinning_1");
+    let observed = client_of(cluster.mongos(), "transactions, pinning 1").await;
+    let numbers = observed.collection("mongos_pinning_1");
     numbers.insert_one(doc! {}).await.unwrap();
-    let mut session = watched.client.start_session().await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
     numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
     bounded(session.commit_transaction()).await.unwrap();
@@ -241,25 +241,25 @@ async fn prose_pinning_1_the_next_transaction_is_not_pinned_to_the_mongos_of_the
         bounded(numbers.find_one(doc! {}).session(&mut session)).await.unwrap().unwrap();
         bounded(session.commit_transaction()).await.unwrap();
     }
-    let reads = watched.ends("find").0;
+    let reads = observed.ends("find").0;
     assert_eq!((reads.len(), distinct(&reads)), (50, addresses(cluster.mongos())));
-    let commits = watched.ends("commitTransaction").0.split_off(1);
+    let commits = observed.ends("commitTransaction").0.split_off(1);
     assert_eq!(commits, reads, "each is committed where it was begun");
 }
 
 #[tokio::test]
 async fn prose_pinning_2_an_operation_outside_a_transaction_is_not_pinned() {
     let Some(cluster) = cluster() else { return };
-    let watched = client_of(cluster.mongos(), "transactions, pinning 2").await;
-    let numbers = watched.collection("mongos_pinning_2");
+    let observed = client_of(cluster.mongos(), "transactions, pinning 2").await;
+    let numbers = observed.collection("mongos_pinning_2");
     numbers.insert_one(doc! {}).await.unwrap();
-    let mut session = watched.client.start_session().await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
     numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
     bounded(session.commit_transaction()).await.unwrap();
     for _ in 0..50 {
         bounded(numbers.find_one(doc! {}).session(&mut session)).await.unwrap().unwrap();
     }
-    let reads = watched.ends("find").0;
+    let reads = observed.ends("find").0;
     assert_eq!((reads.len(), distinct(&reads)), (50, addresses(cluster.mongos())));
 }

@@ -16,23 +16,24 @@ const OVERLOADED: [&str; 2] = ["RetryableError", "SystemOverloadedError"];
 async fn refused_read(app_name: &'static str, retries: Option<u32>) -> (Error, usize) {
     let data = doc! { "failCommands": ["find"], "errorCode": 462, "errorLabels": OVERLOADED };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
-    let watched = Watched::new(app_name, |options| options.max_adaptive_retries = retries).await;
-    let error = bounded(watched.collection("overload").find_one(doc! {})).await.unwrap_err();
+    let observed =
+        ProseClient::new(app_name, |options| options.max_adaptive_retries = retries).await;
+    let error = bounded(observed.collection("overload").find_one(doc! {})).await.unwrap_err();
     for label in OVERLOADED {
         assert!(error.contains_label(label), "{error:?}");
     }
-    (error, watched.started("find"))
+    (error, observed.started("find"))
 }
 
 #[tokio::test]
-async fn prose_1_each_retry_waits_for_longer_at_most_than_the_one_before() {
+async fn prose_1_the_maximum_backoff_doubles_with_each_retry() {
     testbed::require!(V6_0);
     let app_name = "overload, prose 1";
     let data = doc! { "failCommands": ["insert"], "errorCode": 2, "errorLabels": OVERLOADED };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
-    let watched = Watched::new(app_name, |_| ()).await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
     let began = Instant::now();
-    let error = bounded(watched.collection("overload").insert_one(doc! { "a": 1 })).await;
+    let error = bounded(observed.collection("overload").insert_one(doc! { "a": 1 })).await;
     let error = error.expect_err("the server is overloaded");
     let took = began.elapsed();
     let waits: Vec<_> = error.attempts().iter().map(|attempt| attempt.backoff).collect();
@@ -41,18 +42,18 @@ async fn prose_1_each_retry_waits_for_longer_at_most_than_the_one_before() {
     assert!(waits.iter().zip(&most).all(|(waited, most)| waited <= most), "{waits:?}");
     let waited: Duration = waits.iter().sum();
     assert!(waited > Duration::ZERO && took >= waited, "{took:?} for {waits:?}");
-    assert_eq!(watched.client.metrics().backoff, waited);
+    assert_eq!(observed.client.metrics().backoff, waited);
 }
 
 #[tokio::test]
-async fn prose_3_a_command_is_tried_again_a_limited_number_of_times() {
+async fn prose_3_the_number_of_retries_is_limited() {
     testbed::require!(V6_0);
     let (error, sent) = refused_read("overload, prose 3", None).await;
     assert_eq!((sent, error.attempts().len()), (6, 6), "{error:?}");
 }
 
 #[tokio::test]
-async fn prose_4_how_often_can_be_configured() {
+async fn prose_4_max_adaptive_retries_limits_the_retries() {
     testbed::require!(V6_0);
     let (error, sent) = refused_read("overload, prose 4", Some(1)).await;
     assert_eq!((sent, error.attempts().len()), (2, 2), "{error:?}");

@@ -9,14 +9,14 @@ use super::*;
 use crate::common::{Role, Server, Step, is_handshake_for_operations};
 
 /// What the pools of a client were created with, once there is one for each member.
-async fn created(watched: &Watched) -> Vec<ConnectionPoolOptions> {
+async fn created(observed: &ProseClient) -> Vec<ConnectionPoolOptions> {
     let options = |event: &CmapEvent| match event {
         CmapEvent::PoolCreated(event) => Some(event.options.clone().expect("options")),
         _ => None,
     };
     let members = set().members().len();
-    watched.pools.wait_for(members, |event| options(event).is_some()).await;
-    watched.pools.seen().iter().filter_map(options).collect()
+    observed.pools.wait_for(members, |event| options(event).is_some()).await;
+    observed.pools.seen().iter().filter_map(options).collect()
 }
 
 /// Whether all is as these tests set it.
@@ -29,9 +29,9 @@ fn is_as_set(options: &ConnectionPoolOptions) -> bool {
 }
 
 #[tokio::test]
-async fn prose_1_and_2_the_options_of_a_client_are_those_of_all_its_pools() {
+async fn prose_1_and_2_all_pools_have_the_options_of_the_client() {
     testbed::require!(V6_0);
-    let watched = Watched::new("pools, prose 1", |options| {
+    let observed = ProseClient::new("pools, prose 1", |options| {
         options.max_pool_size = Some(7);
         options.min_pool_size = Some(2);
         options.max_connecting = Some(3);
@@ -39,7 +39,7 @@ async fn prose_1_and_2_the_options_of_a_client_are_those_of_all_its_pools() {
         options.wait_queue_timeout = Some(Duration::from_millis(8_765));
     })
     .await;
-    let created = created(&watched).await;
+    let created = created(&observed).await;
     assert_eq!(created.len(), 3);
     assert!(created.iter().all(is_as_set), "{created:?}");
 }
@@ -51,8 +51,8 @@ async fn prose_3_all_options_of_pools_can_be_set_by_connection_string() {
         "{}&maxPoolSize=7&minPoolSize=2&maxConnecting=3&maxIdleTimeMS=4321&waitQueueTimeoutMS=8765",
         set().uri()
     );
-    let watched = Watched::at(&uri, "pools, prose 3", |_| ()).await;
-    let created = created(&watched).await;
+    let observed = ProseClient::at(&uri, "pools, prose 3", |_| ()).await;
+    let created = created(&observed).await;
     assert!(created.iter().all(is_as_set), "{created:?}");
 }
 
@@ -71,11 +71,11 @@ async fn prose_4_events_of_pools_go_to_functions_tasks_and_channels() {
         channel.into(),
     ];
     for handler in handlers {
-        let watched = Watched::new("pools, prose 4", |options| {
+        let observed = ProseClient::new("pools, prose 4", |options| {
             options.cmap_event_handler = Some(handler);
         })
         .await;
-        watched.client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
+        observed.client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
     }
     let is_it = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionCheckedOut(_));
     by_function.wait_for(1, is_it).await;
@@ -87,19 +87,19 @@ async fn prose_4_events_of_pools_go_to_functions_tasks_and_channels() {
 }
 
 #[tokio::test]
-async fn prose_5_a_connection_that_cannot_be_set_up_fails_the_check_out_with_a_connection_error() {
+async fn prose_5_a_failed_handshake_fails_the_checkout_with_a_connection_error() {
     let server = Server::with_handler(Role::Primary, |request| {
         is_handshake_for_operations(request).then(|| vec![Step::HangUp])
     });
-    let watched = Watched::at(&server.uri("retryReads=false"), "pools, prose 5", |_| ()).await;
-    let numbers = watched.collection("numbers");
+    let observed = ProseClient::at(&server.uri("retryReads=false"), "pools, prose 5", |_| ()).await;
+    let numbers = observed.collection("numbers");
     let error = bounded(numbers.find_one(doc! {})).await.unwrap_err();
     assert!(error.is_network_error(), "{error:?}");
     let is_it = |event: &CmapEvent| {
         matches!(event, CmapEvent::ConnectionCheckoutFailed(event)
             if event.reason == ConnectionCheckoutFailedReason::ConnectionError)
     };
-    watched.pools.wait_for(1, is_it).await;
-    let failed = watched.checkouts();
+    observed.pools.wait_for(1, is_it).await;
+    let failed = observed.checkouts();
     assert!(!failed.contains(&Checkout::Succeeded), "{failed:?}");
 }

@@ -25,7 +25,7 @@ async fn reply_of_a_standalone(version: Version) -> Document {
 }
 
 #[tokio::test]
-async fn prose_1_the_reply_of_a_server_without_transaction_numbers_is_explained() {
+async fn prose_1_the_error_of_a_server_without_transaction_numbers_is_explained() {
     for version in Version::ALL {
         let Some(()) = testbed::found_or_skip(testbed::servers(version)) else { continue };
         let reply = reply_of_a_standalone(version).await;
@@ -48,17 +48,17 @@ async fn prose_1_the_reply_of_a_server_without_transaction_numbers_is_explained(
 }
 
 #[tokio::test]
-async fn prose_1_a_standalone_server_is_sent_no_transaction_number() {
+async fn prose_1_no_txn_number_is_sent_to_a_standalone_server() {
     for version in Version::ALL {
         let Some(()) = testbed::found_or_skip(testbed::servers(version)) else { continue };
         let uri = shared::standalone_of(version).expect("a standalone server").uri();
         let uri = format!("{uri}&retryWrites=true");
-        let watched = Watched::at(&uri, "retryable writes, prose 1", |_| ()).await;
-        bounded(watched.collection("writes_prose_1").insert_one(doc! {})).await.unwrap();
-        let seen = watched.commands.seen();
+        let observed = ProseClient::at(&uri, "retryable writes, prose 1", |_| ()).await;
+        bounded(observed.collection("writes_prose_1").insert_one(doc! {})).await.unwrap();
+        let seen = observed.commands.seen();
         let numbered = |event: &&CommandEvent| matches!(event, CommandEvent::Started(it) if it.command.contains_key("txnNumber"));
         assert_eq!(
-            (watched.started("insert"), seen.iter().filter(numbered).count()),
+            (observed.started("insert"), seen.iter().filter(numbered).count()),
             (1, 0),
             "{version}"
         );
@@ -66,10 +66,10 @@ async fn prose_1_a_standalone_server_is_sent_no_transaction_number() {
 }
 
 #[tokio::test]
-async fn prose_2_a_write_is_tried_again_when_the_pool_is_cleared_while_it_waits() {
+async fn prose_2_a_write_is_retried_when_the_pool_is_cleared_during_checkout() {
     testbed::require!(V6_0);
     let app_name = "retryable writes, prose 2";
-    let watched = Watched::new(app_name, |options| {
+    let observed = ProseClient::new(app_name, |options| {
         options.max_pool_size = Some(1);
         options.retry_writes = Some(true);
     })
@@ -79,9 +79,10 @@ async fn prose_2_a_write_is_tried_again_when_the_pool_is_cleared_while_it_waits(
         "errorLabels": ["RetryableWriteError"],
     };
     let _point = FailPoint::on_primary(1, data, app_name).await;
-    let numbers = watched.collection("writes_prose_2");
+    let numbers = observed.collection("writes_prose_2");
     let insert = || numbers.insert_one(doc! {}).into_future();
-    check_cleared_pool(&watched, "insert", async { tokio::join!(insert(), insert()).into() }).await;
+    check_cleared_pool(&observed, "insert", async { tokio::join!(insert(), insert()).into() })
+        .await;
 }
 
 #[tokio::test]
@@ -95,7 +96,7 @@ async fn prose_3_a_write_concern_error_is_not_hidden_by_a_retry_that_wrote_nothi
     let point = FailPoint::on_primary(1, data, app_name).await;
     let (commands, on) = (Recorder::new(), point.members.clone());
     let heard = commands.handler();
-    let watched = Watched::new(app_name, move |options| {
+    let observed = ProseClient::new(app_name, move |options| {
         options.retry_writes = Some(true);
         options.command_event_handler = Some(EventHandler::callback(move |event| {
             if is_told_of_shutdown(&event) {
@@ -110,7 +111,7 @@ async fn prose_3_a_write_concern_error_is_not_hidden_by_a_retry_that_wrote_nothi
         }));
     })
     .await;
-    let numbers = watched.collection("writes_prose_3");
+    let numbers = observed.collection("writes_prose_3");
     let error = bounded(numbers.insert_one(doc! {})).await.unwrap_err();
     assert_eq!(error.code(), Some(91), "{error:?}");
     assert!(!error.outcome().is_certainly_not_applied(), "{error:?}");
@@ -139,25 +140,25 @@ async fn error_after_two_kinds(
         doc! { "failCommands": ["insert"], "errorCode": code, "errorLabels": labels }
     };
     let point = FailPoint::on_primary(1, data(91, first), app_name).await;
-    let watched = failing_in_turn(&point, "insert", data(code, others), |options| {
+    let observed = failing_in_turn(&point, "insert", data(code, others), |options| {
         options.max_adaptive_retries = Some(2);
     })
     .await;
-    let numbers = watched.collection("writes_prose_6");
+    let numbers = observed.collection("writes_prose_6");
     let error = bounded(numbers.insert_one(doc! {})).await.unwrap_err();
-    assert_eq!(watched.started("insert"), 3, "{error:?}");
+    assert_eq!(observed.started("insert"), 3, "{error:?}");
     error
 }
 
 #[tokio::test]
-async fn prose_6_1_of_several_errors_that_may_have_written_the_last_is_raised() {
+async fn prose_6_1_the_last_error_is_raised_if_none_has_no_writes_performed() {
     testbed::require!(V6_0);
     let error = error_after_two_kinds("retryable writes, prose 6.1", &[], (10107, &[])).await;
     assert_eq!(error.code(), Some(10107), "{error:?}");
 }
 
 #[tokio::test]
-async fn prose_6_2_of_several_errors_that_wrote_nothing_the_first_is_raised() {
+async fn prose_6_2_the_first_error_is_raised_if_all_have_no_writes_performed() {
     testbed::require!(V6_0);
     let nothing: &[&str] = &["NoWritesPerformed"];
     let error =
@@ -166,7 +167,7 @@ async fn prose_6_2_of_several_errors_that_wrote_nothing_the_first_is_raised() {
 }
 
 #[tokio::test]
-async fn prose_6_3_an_error_that_may_have_written_is_not_hidden_by_those_that_did_not() {
+async fn prose_6_3_the_error_without_no_writes_performed_is_raised() {
     testbed::require!(V6_0);
     let nothing: &[&str] = &["NoWritesPerformed"];
     let error = error_after_two_kinds("retryable writes, prose 6.3", &[], (91, nothing)).await;

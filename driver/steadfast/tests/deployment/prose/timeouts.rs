@@ -25,12 +25,12 @@ fn as_specified(options: &mut ClientOptions) {
 }
 
 /// A server that demands a login.
-struct Secured {
+struct AuthServer {
     server: Mongod,
     internal: Client,
 }
 
-impl Secured {
+impl AuthServer {
     async fn start() -> Self {
         let options = Options::new()
             .parameter("scramSHA256IterationCount=5000")
@@ -71,13 +71,13 @@ impl Secured {
         bounded(self.internal.database("admin").run_command(wait)).await.unwrap();
     }
 
-    async fn client(&self, app_name: &str, options: &str) -> Watched {
-        Watched::at(&Self::uri(&self.server, options), app_name, as_specified).await
+    async fn client(&self, app_name: &str, options: &str) -> ProseClient {
+        ProseClient::at(&Self::uri(&self.server, options), app_name, as_specified).await
     }
 }
 
 #[tokio::test]
-async fn prose_1_all_batches_of_an_insert_share_one_limit() {
+async fn prose_1_all_batches_of_an_insert_share_one_timeout() {
     testbed::require!(V6_0);
     const HALF: Duration = Duration::from_millis(3_000);
     const TIMEOUT_MS: u64 = 5_500;
@@ -92,40 +92,40 @@ async fn prose_1_all_batches_of_an_insert_share_one_limit() {
     };
     server.run_command("admin", on).expect("a fail point");
     let clock = Clock::stopped();
-    let watched = Watched::at(&server.uri(), app_name, |options| {
+    let observed = ProseClient::at(&server.uri(), app_name, |options| {
         as_specified(options);
         options.timeout = Some(Duration::from_millis(TIMEOUT_MS));
     })
     .await;
     // So that the time is that of the inserts alone.
-    watched.client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
+    observed.client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
     let large = doc! { "a": "x".repeat(1_000_000) };
-    let blobs = watched.collection("timeouts");
+    let blobs = observed.collection("timeouts");
     let (ended, ()) = tokio::join!(bounded(blobs.insert_many(vec![large; 50])), async {
         let done = |event: &CommandEvent| matches!(event, CommandEvent::Succeeded(it) if it.command_name == "insert");
-        watched.commands.wait_for(1, done).await;
+        observed.commands.wait_for(1, done).await;
         clock.pass(HALF).await;
-        watched.wait_for_started(2, "insert").await;
+        observed.wait_for_started(2, "insert").await;
         clock.pass(HALF).await;
     });
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    assert_eq!(watched.started("insert"), 2, "{error}");
+    assert_eq!(observed.started("insert"), 2, "{error}");
 }
 
 #[tokio::test]
-async fn prose_4_each_command_of_a_login_in_the_background_has_the_limit_of_the_client() {
+async fn prose_4_timeout_ms_applies_to_each_command_of_a_background_handshake() {
     testbed::require!(V6_0);
-    let secured = Secured::start().await;
+    let server = AuthServer::start().await;
     let clock = Clock::stopped();
     let app_name = "timeouts, prose 4.1";
-    let before = secured.block(app_name, (&["saslContinue"], 1), Duration::from_secs(10)).await;
-    let watched = secured.client(app_name, "minPoolSize=1&timeoutMS=150").await;
-    secured.has_blocked(before + 1).await;
+    let before = server.block(app_name, (&["saslContinue"], 1), Duration::from_secs(10)).await;
+    let observed = server.client(app_name, "minPoolSize=1&timeoutMS=150").await;
+    server.has_blocked(before + 1).await;
     clock.pass(Duration::from_millis(150)).await;
     let is_closed = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionClosed(_));
-    watched.pools.wait_for(1, is_closed).await;
-    let of_interest = watched
+    observed.pools.wait_for(1, is_closed).await;
+    let of_interest = observed
         .pools
         .seen()
         .into_iter()
@@ -136,25 +136,25 @@ async fn prose_4_each_command_of_a_login_in_the_background_has_the_limit_of_the_
     let app_name = "timeouts, prose 4.2";
     let some = Duration::from_secs(1);
     let commands: &[&str] = &["hello", "isMaster", "saslContinue"];
-    let before = secured.block(app_name, (commands, ALWAYS), some).await;
+    let before = server.block(app_name, (commands, ALWAYS), some).await;
     let options = "minPoolSize=1&timeoutMS=250&serverMonitoringMode=poll";
-    let watched = secured.client(app_name, options).await;
+    let observed = server.client(app_name, options).await;
     // The first hello is the monitor's.
     for nth in [2, 3] {
-        secured.has_blocked(before + nth).await;
+        server.has_blocked(before + nth).await;
         clock.pass(Duration::from_millis(150)).await;
     }
     let is_ready = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionReady(_));
-    watched.pools.wait_for(1, is_ready).await;
+    observed.pools.wait_for(1, is_ready).await;
 }
 
 #[tokio::test]
-async fn prose_5_a_step_of_a_tailing_cursor_has_one_limit_however_often_it_asks() {
+async fn prose_5_all_get_mores_of_one_tailable_advance_share_one_timeout() {
     testbed::require!(V6_0);
     let app_name = "timeouts, prose 5";
-    let watched = Watched::new(app_name, as_specified).await;
-    let database = watched.client.database("prose");
-    let tail = watched.collection("timeouts_tailed");
+    let observed = ProseClient::new(app_name, as_specified).await;
+    let database = observed.client.database("prose");
+    let tail = observed.collection("timeouts_tailed");
     tail.drop().await.unwrap();
     database.create_collection("timeouts_tailed").capped(true).size(4_096).await.unwrap();
     tail.insert_one(doc! { "x": 1 }).await.unwrap();
@@ -165,28 +165,28 @@ async fn prose_5_a_step_of_a_tailing_cursor_has_one_limit_however_often_it_asks(
     let mut cursor = bounded(cursor.timeout(Duration::from_millis(600))).await.unwrap();
     assert!(bounded(cursor.advance()).await.unwrap());
     assert_eq!(cursor.deserialize_current().unwrap().get_i32("x").unwrap(), 1);
-    assert_eq!(watched.started("getMore"), 0);
+    assert_eq!(observed.started("getMore"), 0);
     let (ended, ()) =
-        tokio::join!(bounded(cursor.advance()), two_batches_take_too_long(&watched, &clock));
+        tokio::join!(bounded(cursor.advance()), two_batches_take_too_long(&observed, &clock));
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    assert_eq!(watched.started("find"), 1, "{error}");
+    assert_eq!(observed.started("find"), 1, "{error}");
 }
 
 /// More time passes for two batches than the 600 ms that there are, but not for one of them.
-async fn two_batches_take_too_long(watched: &Watched, clock: &Clock) {
+async fn two_batches_take_too_long(observed: &ProseClient, clock: &Clock) {
     for batch in [1, 2] {
-        watched.wait_for_started(batch, "getMore").await;
+        observed.wait_for_started(batch, "getMore").await;
         clock.pass(Duration::from_millis(400)).await;
     }
 }
 
 #[tokio::test]
-async fn prose_5_a_step_of_a_change_stream_has_one_limit_however_often_it_asks() {
+async fn prose_5_all_get_mores_of_one_change_stream_next_share_one_timeout() {
     testbed::require!(V6_0);
     let app_name = "timeouts, prose 5, streams";
-    let watched = Watched::new(app_name, as_specified).await;
-    let watch = watched.collection("timeouts_watched");
+    let observed = ProseClient::new(app_name, as_specified).await;
+    let watch = observed.collection("timeouts_watched");
     let data = doc! { "failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 450 };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
     let clock = Clock::stopped();
@@ -194,10 +194,10 @@ async fn prose_5_a_step_of_a_change_stream_has_one_limit_however_often_it_asks()
     let stream = watch.watch().max_await_time(Duration::from_millis(1));
     let mut stream = bounded(stream.timeout(Duration::from_millis(600))).await.unwrap();
     let (ended, ()) =
-        tokio::join!(bounded(stream.next()), two_batches_take_too_long(&watched, &clock));
+        tokio::join!(bounded(stream.next()), two_batches_take_too_long(&observed, &clock));
     let error = ended.expect("an end").unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    assert_eq!(watched.started("aggregate"), 1, "{error}");
+    assert_eq!(observed.started("aggregate"), 1, "{error}");
     assert!(stream.is_alive());
 }
 
@@ -206,20 +206,20 @@ async fn bucket(
     app_name: &'static str,
     name: &str,
     timeout: Duration,
-) -> (Watched, steadfast::gridfs::GridFsBucket) {
-    let watched = Watched::new(app_name, |options| {
+) -> (ProseClient, steadfast::gridfs::GridFsBucket) {
+    let observed = ProseClient::new(app_name, |options| {
         as_specified(options);
         options.timeout = Some(timeout);
     })
     .await;
     let options = GridFsBucketOptions::builder().bucket_name(name.to_owned()).chunk_size_bytes(4);
-    let bucket = watched.client.database("prose").gridfs_bucket(options.build());
+    let bucket = observed.client.database("prose").gridfs_bucket(options.build());
     // Not in the time of the test: the indexes are made, and the connection is there.
     bucket.drop().timeout(LONG).await.unwrap();
     let contents: &[u8] = b"0123456789";
     let first = bucket.upload_from_stream("length-10", contents).id(Bson::Int32(10));
     first.timeout(LONG).await.unwrap();
-    (watched, bucket)
+    (observed, bucket)
 }
 
 /// Longer than any test takes.
@@ -234,17 +234,17 @@ fn blocked(command: &str) -> Document {
 }
 
 #[tokio::test]
-async fn prose_6_an_upload_through_a_stream_has_one_limit() {
+async fn prose_6_an_upload_stream_has_one_timeout() {
     testbed::require!(V6_0);
     let app_name = "timeouts, prose 6.1";
-    let (watched, bucket) = bucket(app_name, "upload", LIMIT).await;
+    let (observed, bucket) = bucket(app_name, "upload", LIMIT).await;
     let _point = FailPoint::on_primary(1, blocked("insert"), app_name).await;
     let clock = Clock::stopped();
     let mut stream = bucket.open_upload_stream("filename").await.unwrap();
     stream.write_all(&[0x12]).await.unwrap();
-    let before = watched.started("insert");
+    let before = observed.started("insert");
     let (ended, ()) = tokio::join!(bounded(stream.close()), async {
-        watched.wait_for_started(before + 1, "insert").await;
+        observed.wait_for_started(before + 1, "insert").await;
         clock.pass(LIMIT).await;
     });
     let error = ended.unwrap_err();
@@ -252,18 +252,18 @@ async fn prose_6_an_upload_through_a_stream_has_one_limit() {
 }
 
 #[tokio::test]
-async fn prose_6_aborting_an_upload_has_the_limit_of_its_stream() {
+async fn prose_6_abort_has_the_timeout_of_its_upload_stream() {
     testbed::require!(V6_0);
     let app_name = "timeouts, prose 6.2";
-    let (watched, bucket) = bucket(app_name, "abort", LIMIT).await;
+    let (observed, bucket) = bucket(app_name, "abort", LIMIT).await;
     let _point = FailPoint::on_primary(1, blocked("delete"), app_name).await;
     let clock = Clock::stopped();
     let mut stream = bucket.open_upload_stream("filename").chunk_size_bytes(2).await.unwrap();
     stream.write_all(&[1, 2, 3, 4]).await.unwrap();
     stream.flush().await.unwrap();
-    let before = watched.started("delete");
+    let before = observed.started("delete");
     let (ended, ()) = tokio::join!(bounded(stream.abort()), async {
-        watched.wait_for_started(before + 1, "delete").await;
+        observed.wait_for_started(before + 1, "delete").await;
         clock.pass(LIMIT).await;
     });
     let error = ended.unwrap_err();
@@ -271,23 +271,23 @@ async fn prose_6_aborting_an_upload_has_the_limit_of_its_stream() {
 }
 
 #[tokio::test]
-async fn prose_7_a_download_through_a_stream_has_one_limit() {
+async fn prose_7_a_download_stream_has_one_timeout() {
     testbed::require!(V6_0);
     let app_name = "timeouts, prose 7";
-    let (watched, bucket) = bucket(app_name, "download", LIMIT).await;
+    let (observed, bucket) = bucket(app_name, "download", LIMIT).await;
     let point = FailPoint::reserve(vec![members().0], app_name).await;
     let clock = Clock::stopped();
-    let before = watched.started("find");
+    let before = observed.started("find");
     let mut stream = bucket.open_download_stream(Bson::Int32(10)).await.unwrap();
     point.set(1, blocked("find"));
     let mut contents = Vec::new();
     let (ended, ()) = tokio::join!(bounded(stream.read_to_end(&mut contents)), async {
-        watched.wait_for_started(before + 2, "find").await;
+        observed.wait_for_started(before + 2, "find").await;
         clock.pass(LIMIT).await;
     });
     let error = Error::from(ended.unwrap_err());
     assert!(error.is_timeout(), "{error:?}");
-    assert_eq!(watched.started("find") - before, 2, "of the file and of its chunks: {error}");
+    assert_eq!(observed.started("find") - before, 2, "of the file and of its chunks: {error}");
 }
 
 /// Pings through a client with these options that has no server; the error.
@@ -298,7 +298,7 @@ async fn unreachable(options: &str) -> Error {
 }
 
 #[tokio::test]
-async fn prose_8_looking_for_a_server_ends_with_the_shorter_of_two_limits() {
+async fn prose_8_the_shorter_of_two_timeouts_limits_server_selection() {
     for options in [
         "serverSelectionTimeoutMS=100",
         "timeoutMS=60000&serverSelectionTimeoutMS=100",
@@ -315,20 +315,20 @@ async fn prose_8_looking_for_a_server_ends_with_the_shorter_of_two_limits() {
 }
 
 #[tokio::test]
-async fn prose_8_a_login_ends_with_the_shorter_of_two_limits() {
+async fn prose_8_the_shorter_of_two_timeouts_limits_authentication() {
     testbed::require!(V6_0);
-    let secured = Secured::start().await;
+    let server = AuthServer::start().await;
     let clock = Clock::stopped();
     for (app_name, options) in [
         ("timeouts, prose 8.5", "timeoutMS=500&serverSelectionTimeoutMS=60000"),
         ("timeouts, prose 8.6", "timeoutMS=60000&serverSelectionTimeoutMS=500"),
     ] {
         let block = Duration::from_secs(10);
-        let before = secured.block(app_name, (&["saslContinue"], 1), block).await;
-        let watched = secured.client(app_name, options).await;
-        let numbers = watched.collection("timeouts");
+        let before = server.block(app_name, (&["saslContinue"], 1), block).await;
+        let observed = server.client(app_name, options).await;
+        let numbers = observed.collection("timeouts");
         let (ended, ()) = tokio::join!(bounded(numbers.insert_one(doc! { "x": 1 })), async {
-            secured.has_blocked(before + 1).await;
+            server.has_blocked(before + 1).await;
             clock.pass(Duration::from_millis(500)).await;
         });
         let error = ended.unwrap_err();
@@ -341,29 +341,29 @@ async fn prose_8_a_login_ends_with_the_shorter_of_two_limits() {
 
 /// Not one of the specification's, but what it says of handshakes that a call waits for.
 #[tokio::test]
-async fn a_call_with_more_time_than_its_client_has_it_for_logging_in_too() {
+async fn a_longer_timeout_of_a_call_applies_to_authentication() {
     testbed::require!(V6_0);
-    let secured = Secured::start().await;
+    let server = AuthServer::start().await;
     let app_name = "timeouts, a longer call";
-    secured.block(app_name, (&["saslContinue"], 1), Duration::from_secs(1)).await;
-    let watched = secured.client(app_name, "timeoutMS=200&retryWrites=false").await;
-    let numbers = watched.collection("timeouts");
+    server.block(app_name, (&["saslContinue"], 1), Duration::from_secs(1)).await;
+    let observed = server.client(app_name, "timeoutMS=200&retryWrites=false").await;
+    let numbers = observed.collection("timeouts");
     let inserted = numbers.insert_one(doc! { "x": 1 }).timeout(Duration::from_secs(60));
     bounded(inserted).await.unwrap();
     let opened = |event: &&CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
-    assert_eq!(watched.pools.seen().iter().filter(opened).count(), 1);
+    assert_eq!(observed.pools.seen().iter().filter(opened).count(), 1);
 }
 
 #[tokio::test]
-async fn prose_10_an_abort_after_a_callback_that_failed_has_the_limit_anew() {
+async fn prose_10_the_abort_after_a_failed_callback_has_a_new_timeout() {
     testbed::require!(V6_0);
     let app_name = "timeouts, prose 10";
-    let watched = Watched::new(app_name, |options| {
+    let observed = ProseClient::new(app_name, |options| {
         as_specified(options);
         options.timeout = Some(LIMIT);
     })
     .await;
-    let notes = watched.collection("timeouts_transaction");
+    let notes = observed.collection("timeouts_transaction");
     // The collection is there, and so is a connection.
     notes.insert_one(doc! {}).timeout(Duration::from_secs(60)).await.unwrap();
     let block = doc! {
@@ -371,21 +371,21 @@ async fn prose_10_an_abort_after_a_callback_that_failed_has_the_limit_anew() {
     };
     let _point = FailPoint::on_primary(2, block, app_name).await;
     let clock = Clock::stopped();
-    let mut session = watched.client.start_session().await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
         notes.insert_one(doc! { "_id": 1 }).session(session).await
     });
     let (ended, ()) = tokio::join!(bounded(run), async {
-        watched.wait_for_started(2, "insert").await;
+        observed.wait_for_started(2, "insert").await;
         clock.pass(LIMIT).await;
-        watched.wait_for_started(1, "abortTransaction").await;
+        observed.wait_for_started(1, "abortTransaction").await;
         clock.pass(LIMIT).await;
     });
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    let (succeeded, failed) = watched.ends("insert");
+    let (succeeded, failed) = observed.ends("insert");
     assert_eq!((succeeded.len(), failed.len()), (1, 1), "{error}");
-    assert_eq!(watched.started("abortTransaction"), 1);
-    let (succeeded, failed) = watched.ends("abortTransaction");
+    assert_eq!(observed.started("abortTransaction"), 1);
+    let (succeeded, failed) = observed.ends("abortTransaction");
     assert_eq!((succeeded.len(), failed.len()), (0, 1));
 }

@@ -12,8 +12,8 @@ use steadfast::{
 
 use super::*;
 
-async fn prepared(watched: &Watched, name: &str) -> steadfast::Collection<Document> {
-    let numbers = watched.collection(name);
+async fn prepared(observed: &ProseClient, name: &str) -> steadfast::Collection<Document> {
+    let numbers = observed.collection(name);
     numbers.drop().await.unwrap();
     numbers.insert_one(doc! { "_id": 0 }).await.unwrap();
     numbers
@@ -22,13 +22,13 @@ async fn prepared(watched: &Watched, name: &str) -> steadfast::Collection<Docume
 #[tokio::test]
 async fn prose_options_1_a_write_concern_is_not_inherited_inside_a_transaction() {
     testbed::require!(V6_0);
-    let watched = Watched::new("transactions, options 1", |_| ()).await;
+    let observed = ProseClient::new("transactions, options 1", |_| ()).await;
     let name = "transactions_options_1";
-    let numbers = prepared(&watched, name).await;
+    let numbers = prepared(&observed, name).await;
     let options = CollectionOptions::builder().write_concern(WriteConcern::nodes(0)).build();
     let unheard =
-        watched.client.database("prose").collection_with_options::<Document>(name, options);
-    let mut session = watched.client.start_session().await.unwrap();
+        observed.client.database("prose").collection_with_options::<Document>(name, options);
+    let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
     unheard.insert_one(doc! { "n": 1 }).session(&mut session).await.unwrap();
     session.commit_transaction().await.unwrap();
@@ -38,24 +38,24 @@ async fn prose_options_1_a_write_concern_is_not_inherited_inside_a_transaction()
 #[tokio::test]
 async fn prose_convenient_the_callback_raises_a_custom_error() {
     testbed::require!(V6_0);
-    let watched = Watched::new("transactions, convenient 1", |_| ()).await;
-    let numbers = prepared(&watched, "transactions_convenient_1").await;
-    let mut session = watched.client.start_session().await.unwrap();
+    let observed = ProseClient::new("transactions, convenient 1", |_| ()).await;
+    let numbers = prepared(&observed, "transactions_convenient_1").await;
+    let mut session = observed.client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
         numbers.insert_one(doc! {}).session(session).await?;
         Err::<(), _>(Error::custom(17))
     });
     assert_eq!(bounded(run).await.unwrap_err().get_custom(), Some(&17));
-    assert_eq!(watched.started("commitTransaction"), 0);
-    assert_eq!(watched.started("abortTransaction"), 1);
+    assert_eq!(observed.started("commitTransaction"), 0);
+    assert_eq!(observed.started("abortTransaction"), 1);
 }
 
 #[tokio::test]
 async fn prose_convenient_the_callback_returns_a_value() {
     testbed::require!(V6_0);
-    let watched = Watched::new("transactions, convenient 2", |_| ()).await;
-    let numbers = prepared(&watched, "transactions_convenient_2").await;
-    let mut session = watched.client.start_session().await.unwrap();
+    let observed = ProseClient::new("transactions, convenient 2", |_| ()).await;
+    let numbers = prepared(&observed, "transactions_convenient_2").await;
+    let mut session = observed.client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
         numbers.insert_one(doc! {}).session(session).await?;
         Ok("Foo")
@@ -64,30 +64,30 @@ async fn prose_convenient_the_callback_returns_a_value() {
 }
 
 #[tokio::test]
-async fn a_lost_commit_is_finished_by_its_retry() {
+async fn a_commit_with_a_lost_reply_is_retried() {
     testbed::require!(V6_0);
     let app_name = "transactions, one lost commit";
-    let watched = Watched::new(app_name, |_| ()).await;
-    let numbers = prepared(&watched, "transactions_lost_once").await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    let numbers = prepared(&observed, "transactions_lost_once").await;
     let data = doc! { "failCommands": ["commitTransaction"], "closeConnection": true };
     let _point = FailPoint::on_primary(1, data, app_name).await;
-    let mut session = watched.client.start_session().await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
     numbers.insert_one(doc! { "_id": 1 }).session(&mut session).await.unwrap();
     bounded(session.commit_transaction()).await.unwrap();
-    assert_eq!(watched.started("commitTransaction"), 2);
+    assert_eq!(observed.started("commitTransaction"), 2);
     assert_eq!(numbers.count_documents(doc! {}).await.unwrap(), 2);
 }
 
 #[tokio::test]
-async fn a_commit_that_is_lost_twice_is_open_until_it_is_asked_for_again() {
+async fn a_commit_that_is_lost_twice_has_an_unknown_result_until_it_is_repeated() {
     testbed::require!(V6_0);
     let app_name = "transactions, two lost commits";
-    let watched = Watched::new(app_name, |_| ()).await;
-    let numbers = prepared(&watched, "transactions_lost_twice").await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    let numbers = prepared(&observed, "transactions_lost_twice").await;
     let data = doc! { "failCommands": ["commitTransaction"], "closeConnection": true };
     let _point = FailPoint::on_primary(2, data, app_name).await;
-    let mut session = watched.client.start_session().await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
     numbers.insert_one(doc! { "_id": 1 }).session(&mut session).await.unwrap();
     let error = bounded(session.commit_transaction()).await.unwrap_err();
@@ -98,34 +98,34 @@ async fn a_commit_that_is_lost_twice_is_open_until_it_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn lost_commits_are_repeated_by_the_convenient_way_without_running_it_again() {
+async fn and_run2_repeats_lost_commits_without_running_the_callback_again() {
     testbed::require!(V6_0);
     let app_name = "transactions, convenient lost commits";
-    let watched = Watched::new(app_name, |_| ()).await;
-    let numbers = prepared(&watched, "transactions_convenient_lost").await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    let numbers = prepared(&observed, "transactions_convenient_lost").await;
     let data = doc! { "failCommands": ["commitTransaction"], "closeConnection": true };
     let _point = FailPoint::on_primary(3, data, app_name).await;
     let mut runs = 0;
-    let mut session = watched.client.start_session().await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
         runs += 1;
         numbers.insert_one(doc! { "_id": 1 }).session(session).await
     });
     bounded(run).await.unwrap();
-    assert_eq!((runs, watched.started("commitTransaction")), (1, 4));
+    assert_eq!((runs, observed.started("commitTransaction")), (1, 4));
     assert_eq!(numbers.count_documents(doc! {}).await.unwrap(), 2);
 }
 
 #[tokio::test]
-async fn an_operation_that_is_lost_is_run_again_with_all_the_rest() {
+async fn and_run2_runs_the_callback_again_after_a_lost_operation() {
     testbed::require!(V6_0);
     let app_name = "transactions, lost operation";
-    let watched = Watched::new(app_name, |_| ()).await;
-    let numbers = prepared(&watched, "transactions_lost_operation").await;
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    let numbers = prepared(&observed, "transactions_lost_operation").await;
     let data = doc! { "failCommands": ["insert"], "closeConnection": true };
     let _point = FailPoint::on_primary(1, data, app_name).await;
     let mut runs = 0;
-    let mut session = watched.client.start_session().await.unwrap();
+    let mut session = observed.client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
         runs += 1;
         let update = doc! { "$inc": { "n": 1 } };

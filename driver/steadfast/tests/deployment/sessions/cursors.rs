@@ -16,9 +16,9 @@ struct Number {
 }
 
 #[tokio::test]
-async fn a_session_cursor_gives_its_documents_in_every_way() {
+async fn a_session_cursor_returns_documents_by_every_method() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("cursor_ways", 7).await;
+    let (client, numbers, log) = collection("cursor_ways", 7).await;
     let mut session = client.start_session().await.unwrap();
     let find = numbers.find(doc! {}).sort(doc! { "_id": 1 }).batch_size(2);
     let mut cursor = find.session(&mut session).await.unwrap().with_type::<Number>();
@@ -37,14 +37,14 @@ async fn a_session_cursor_gives_its_documents_in_every_way() {
     assert!(!cursor.advance(&mut session).await.unwrap() && !cursor.has_next());
     assert!(cursor.next(&mut session).await.is_none());
 
-    assert!(talk.named("getMore").len() >= 3);
-    assert_eq!(talk.sessions(), [session.id().clone()]);
+    assert!(log.named("getMore").len() >= 3);
+    assert_eq!(log.sessions(), [session.id().clone()]);
 }
 
 #[tokio::test]
-async fn a_cursor_is_not_read_in_another_session_and_stays_where_it_is() {
+async fn a_cursor_rejects_another_session_and_keeps_its_position() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("cursor_foreign", 4).await;
+    let (client, numbers, log) = collection("cursor_foreign", 4).await;
     let mut session = client.start_session().await.unwrap();
     let mut other = client.start_session().await.unwrap();
     let find = numbers.find(doc! {}).sort(doc! { "_id": 1 }).batch_size(2);
@@ -59,7 +59,7 @@ async fn a_cursor_is_not_read_in_another_session_and_stays_where_it_is() {
     assert_eq!(told.len(), 1);
     assert_invalid_argument(told[0].as_ref().unwrap_err());
 
-    assert!(talk.named("getMore").is_empty());
+    assert!(log.named("getMore").is_empty());
     assert_eq!(cursor.current().get_i32("_id").unwrap(), 0);
     let rest: Vec<_> = cursor.stream(&mut session).try_collect().await.unwrap();
     assert_eq!(rest, [1, 2, 3].map(|id| doc! { "_id": id }));
@@ -76,12 +76,12 @@ async fn a_cursor_is_not_read_in_another_session_and_stays_where_it_is() {
 #[tokio::test]
 async fn every_cursor_can_be_read_in_a_session() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("cursor_kinds", 5).await;
+    let (client, numbers, log) = collection("cursor_kinds", 5).await;
     let database = client.database("sessions");
     let by_x = IndexModel::builder().keys(doc! { "x": 1 }).build();
     numbers.create_index(by_x).await.unwrap();
     let mut session = client.start_session().await.unwrap();
-    talk.clear();
+    log.clear();
 
     let matching = numbers.aggregate([doc! { "$match": { "_id": { "$gt": 0 } } }]).batch_size(2);
     let mut matching = matching.with_type::<Number>().session(&mut session).await.unwrap();
@@ -112,14 +112,14 @@ async fn every_cursor_can_be_read_in_a_session() {
     let found: Vec<Document> = found.stream(&mut session).try_collect().await.unwrap();
     assert_eq!(found.len(), 5);
 
-    assert!(talk.named("getMore").len() >= 5);
-    assert_eq!(talk.sessions(), [session.id().clone()]);
+    assert!(log.named("getMore").len() >= 5);
+    assert_eq!(log.sessions(), [session.id().clone()]);
 }
 
 #[tokio::test]
-async fn a_session_cursor_that_is_dropped_is_killed_in_its_session_which_stays_clean() {
+async fn a_dropped_session_cursor_is_killed_in_its_session_which_stays_clean() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("cursor_killed", 5).await;
+    let (client, numbers, log) = collection("cursor_killed", 5).await;
     let mut session = client.start_session().await.unwrap();
     let id = session.id().clone();
     let find = numbers.find(doc! {}).batch_size(2).session(&mut session);
@@ -128,9 +128,9 @@ async fn a_session_cursor_that_is_dropped_is_killed_in_its_session_which_stays_c
     for _ in 0..5 {
         numbers.find_one(doc! {}).session(&mut session).await.unwrap();
     }
-    talk.wait_for("killCursors", 1).await;
-    assert_eq!(talk.last("killCursors").get_document("lsid").unwrap(), &id);
+    log.wait_for("killCursors", 1).await;
+    assert_eq!(log.last("killCursors").get_document("lsid").unwrap(), &id);
     drop(session);
     client.shutdown().await;
-    assert_eq!(talk.last("endSessions").get_array("endSessions").unwrap(), &[id.into()]);
+    assert_eq!(log.last("endSessions").get_array("endSessions").unwrap(), &[id.into()]);
 }

@@ -10,34 +10,34 @@ use steadfast::{
 use super::collection;
 
 #[tokio::test]
-async fn reads_and_writes_come_after_what_the_session_did_before() {
+async fn causally_consistent_commands_have_after_cluster_time() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("causal", 1).await;
+    let (client, numbers, log) = collection("causal", 1).await;
     let mut session = client.start_session().await.unwrap();
     assert!(session.operation_time().is_none() && session.cluster_time().is_none());
     numbers.find_one(doc! {}).session(&mut session).await.unwrap();
-    assert!(!talk.last("find").contains_key("readConcern"), "nothing was before the first");
-    let first = talk.last_reply("find").get_timestamp("operationTime").unwrap();
+    assert!(!log.last("find").contains_key("readConcern"), "nothing was before the first");
+    let first = log.last_reply("find").get_timestamp("operationTime").unwrap();
     assert_eq!(session.operation_time(), Some(first));
     assert!(session.cluster_time().is_some());
 
     numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
     assert_eq!(
-        talk.last("insert").get_document("readConcern").unwrap(),
+        log.last("insert").get_document("readConcern").unwrap(),
         &doc! { "afterClusterTime": first },
         "writes come after it, too"
     );
-    let written = talk.last_reply("insert").get_timestamp("operationTime").unwrap();
+    let written = log.last_reply("insert").get_timestamp("operationTime").unwrap();
     assert!(written > first);
     numbers.find_one(doc! {}).session(&mut session).await.unwrap();
     assert_eq!(
-        talk.last("find").get_document("readConcern").unwrap(),
+        log.last("find").get_document("readConcern").unwrap(),
         &doc! { "afterClusterTime": written }
     );
 
     // An error has its time, too: here, at least that of a write outside of the session.
     numbers.insert_one(doc! {}).await.unwrap();
-    let outside = talk.last_reply("insert").get_timestamp("operationTime").unwrap();
+    let outside = log.last_reply("insert").get_timestamp("operationTime").unwrap();
     assert!(outside > session.operation_time().unwrap());
     let wrong = doc! { "find": numbers.name(), "filter": { "$wrong": 1 } };
     let database = client.database("sessions");
@@ -53,29 +53,29 @@ async fn reads_and_writes_come_after_what_the_session_did_before() {
         .await
         .unwrap();
     let concern = doc! { "level": "majority", "afterClusterTime": time };
-    assert_eq!(talk.last("aggregate").get_document("readConcern").unwrap(), &concern);
+    assert_eq!(log.last("aggregate").get_document("readConcern").unwrap(), &concern);
 
     // A command of the application's own is sent as it is.
     let own = doc! { "find": numbers.name() };
     database.run_command(own).session(&mut session).await.unwrap();
-    assert!(!talk.last("find").contains_key("readConcern"));
+    assert!(!log.last("find").contains_key("readConcern"));
 }
 
 #[tokio::test]
-async fn without_causal_consistency_reads_ask_for_nothing() {
+async fn without_causal_consistency_no_after_cluster_time_is_sent() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("not_causal", 1).await;
+    let (client, numbers, log) = collection("not_causal", 1).await;
     let mut session = client.start_session().causal_consistency(false).await.unwrap();
     numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
     numbers.find_one(doc! {}).session(&mut session).await.unwrap();
-    assert!(!talk.last("find").contains_key("readConcern"));
+    assert!(!log.last("find").contains_key("readConcern"));
     // Nor do they in implicit sessions.
     numbers.find_one(doc! {}).await.unwrap();
-    assert!(!talk.last("find").contains_key("readConcern"));
+    assert!(!log.last("find").contains_key("readConcern"));
 }
 
 #[tokio::test]
-async fn a_secondary_has_what_the_session_wrote() {
+async fn a_causally_consistent_session_reads_its_writes_from_a_secondary() {
     testbed::require!(testbed::shared::servers());
     let (client, numbers, _) = collection("own_writes", 1).await;
     let secondary = CollectionOptions::builder()
@@ -94,9 +94,9 @@ async fn a_secondary_has_what_the_session_wrote() {
 }
 
 #[tokio::test]
-async fn a_session_can_follow_another() {
+async fn operation_time_can_be_passed_to_another_session() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("followed", 1).await;
+    let (client, numbers, log) = collection("followed", 1).await;
     let mut leader = client.start_session().await.unwrap();
     numbers.insert_one(doc! {}).session(&mut leader).await.unwrap();
     let (clock, time) = (leader.cluster_time().unwrap(), leader.operation_time().unwrap());
@@ -105,16 +105,16 @@ async fn a_session_can_follow_another() {
     follower.advance_operation_time(time);
     assert_eq!(follower.cluster_time().unwrap().document(), clock.document());
     numbers.find_one(doc! {}).session(&mut follower).await.unwrap();
-    let sent = talk.last("find");
+    let sent = log.last("find");
     let concern = sent.get_document("readConcern").unwrap();
     assert_eq!(concern.get_timestamp("afterClusterTime").unwrap(), time);
     assert_eq!(sent.get_document("lsid").unwrap(), follower.id());
 }
 
 #[tokio::test]
-async fn a_snapshot_session_reads_one_moment() {
+async fn a_snapshot_session_reads_one_point_in_time() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("snapshot", 3).await;
+    let (client, numbers, log) = collection("snapshot", 3).await;
     let mut session = client.start_session().snapshot(true).await.unwrap();
     assert_eq!(session.snapshot_time(), None);
     let find = numbers.find(doc! {}).session(&mut session);
@@ -122,7 +122,7 @@ async fn a_snapshot_session_reads_one_moment() {
     let before: Vec<_> = cursor.stream(&mut session).try_collect().await.unwrap();
     assert_eq!(before.len(), 3);
     assert_eq!(
-        talk.last("find").get_document("readConcern").unwrap(),
+        log.last("find").get_document("readConcern").unwrap(),
         &doc! { "level": "snapshot" }
     );
     let moment = session.snapshot_time().expect("the server chose one");
@@ -134,8 +134,8 @@ async fn a_snapshot_session_reads_one_moment() {
     let after: Vec<_> = cursor.stream(&mut session).try_collect().await.unwrap();
     assert_eq!(after, before, "the second find sees what the first saw");
     let concern = doc! { "level": "snapshot", "atClusterTime": moment };
-    assert_eq!(talk.last("find").get_document("readConcern").unwrap(), &concern);
-    assert!(!talk.last("getMore").contains_key("readConcern"));
+    assert_eq!(log.last("find").get_document("readConcern").unwrap(), &concern);
+    assert!(!log.last("getMore").contains_key("readConcern"));
     let counted = numbers.distinct("_id", doc! {}).session(&mut session).await.unwrap();
     assert_eq!(counted.len(), 3);
     assert_eq!(session.snapshot_time(), Some(moment), "the first to be told stays");

@@ -8,20 +8,20 @@ use steadfast::{
     options::{DeleteOneModel, InsertOneModel, UpdateOneModel, WriteConcern, WriteModel},
 };
 
-use super::{Talk, assert_invalid_argument, client_with, collection};
+use super::{CommandLog, assert_invalid_argument, client_with, collection};
 use crate::FAIL_POINT;
 
-fn ids_ended(talk: &Talk) -> Vec<Bson> {
-    let mut ids = talk.last("endSessions").get_array("endSessions").unwrap().clone();
+fn ids_ended(log: &CommandLog) -> Vec<Bson> {
+    let mut ids = log.last("endSessions").get_array("endSessions").unwrap().clone();
     ids.sort_by_key(ToString::to_string);
     ids
 }
 
 /// pitfall 20: `find_one` leaks nothing, either.
 #[tokio::test]
-async fn one_operation_after_the_other_takes_one_session() {
+async fn sequential_operations_share_one_session() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("one_by_one", 50).await;
+    let (client, numbers, log) = collection("one_by_one", 50).await;
     for id in 0..10 {
         numbers.update_one(doc! { "_id": id }, doc! { "$set": { "x": 1 } }).await.unwrap();
         numbers.find_one(doc! {}).await.unwrap();
@@ -31,14 +31,14 @@ async fn one_operation_after_the_other_takes_one_session() {
         assert!(taken.is_duplicate_key_error());
         drop(client.database("sessions").run_command(doc! { "noSuchCommand": 1 }).await);
     }
-    assert_eq!(talk.sent().len(), 60);
-    assert_eq!(talk.sessions().len(), 1);
+    assert_eq!(log.sent().len(), 60);
+    assert_eq!(log.sessions().len(), 1);
 }
 
 #[tokio::test]
 async fn all_commands_of_one_operation_have_one_session() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("one_operation", 5).await;
+    let (client, numbers, log) = collection("one_operation", 5).await;
     let models = || -> [WriteModel<Document>; 4] {
         [
             InsertOneModel::new(doc! {}).into(),
@@ -48,27 +48,27 @@ async fn all_commands_of_one_operation_have_one_session() {
         ]
     };
     numbers.bulk_write(models()).await.unwrap();
-    assert_eq!(talk.sent().len(), 4);
-    assert_eq!(talk.sessions().len(), 1);
+    assert_eq!(log.sent().len(), 4);
+    assert_eq!(log.sessions().len(), 1);
 
-    talk.clear();
+    log.clear();
     let mut session = client.start_session().await.unwrap();
     numbers.bulk_write(models()).session(&mut session).await.unwrap();
     let large = "x".repeat(1 << 20);
     let documents: Vec<_> = (0..60).map(|_| doc! { "large": &large }).collect();
     numbers.insert_many(documents).session(&mut session).await.unwrap();
-    assert!(talk.sent().len() >= 6);
-    assert_eq!(talk.sessions(), [session.id().clone()]);
+    assert!(log.sent().len() >= 6);
+    assert_eq!(log.sessions(), [session.id().clone()]);
 }
 
 /// pitfall 19
 #[tokio::test]
 async fn an_unacknowledged_write_has_no_session() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("unheard", 0).await;
+    let (client, numbers, log) = collection("unheard", 0).await;
     let unheard = WriteConcern::nodes(0);
     numbers.insert_one(doc! {}).write_concern(unheard.clone()).await.unwrap();
-    assert!(!talk.last("insert").contains_key("lsid"));
+    assert!(!log.last("insert").contains_key("lsid"));
     // All but the last of an ordered bulk write are acknowledged, and have one.
     let models: [WriteModel<Document>; 3] = [
         InsertOneModel::new(doc! {}).into(),
@@ -76,11 +76,11 @@ async fn an_unacknowledged_write_has_no_session() {
         UpdateOneModel::new(doc! {}, doc! { "$set": { "x": 1 } }).into(),
     ];
     numbers.bulk_write(models.clone()).write_concern(unheard.clone()).await.unwrap();
-    assert!(talk.last("insert").contains_key("lsid") && talk.last("delete").contains_key("lsid"));
-    assert!(!talk.last("update").contains_key("lsid"));
+    assert!(log.last("insert").contains_key("lsid") && log.last("delete").contains_key("lsid"));
+    assert!(!log.last("update").contains_key("lsid"));
 
     // One in a session of the application's is refused before anything is sent.
-    talk.clear();
+    log.clear();
     let mut session = client.start_session().await.unwrap();
     let one = numbers.insert_one(doc! {}).write_concern(unheard.clone()).session(&mut session);
     assert_invalid_argument(&one.await.unwrap_err());
@@ -88,35 +88,35 @@ async fn an_unacknowledged_write_has_no_session() {
     assert_invalid_argument(&many.await.unwrap_err());
     let many = numbers.insert_many([doc! {}]).write_concern(unheard).session(&mut session);
     assert_invalid_argument(&many.await.unwrap_err());
-    assert!(talk.sent().is_empty());
+    assert!(log.sent().is_empty());
 }
 
 /// pitfall 20
 #[tokio::test]
 async fn an_open_cursor_keeps_its_session_until_it_is_dropped() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("kept", 5).await;
+    let (client, numbers, log) = collection("kept", 5).await;
     let cursor = numbers.find(doc! {}).batch_size(2).await.unwrap();
-    let kept = talk.last("find").get("lsid").cloned().unwrap();
+    let kept = log.last("find").get("lsid").cloned().unwrap();
     for _ in 0..3 {
         numbers.find_one(doc! {}).await.unwrap();
-        assert_ne!(talk.last("find").get("lsid"), Some(&kept));
+        assert_ne!(log.last("find").get("lsid"), Some(&kept));
     }
     drop(cursor);
     // A shutdown waits for the cursor to be killed, and then ends all sessions that came back.
-    talk.wait_for("killCursors", 1).await;
-    assert_eq!(talk.last("killCursors").get("lsid"), Some(&kept));
-    let used: Vec<_> = talk.sessions().into_iter().map(Bson::from).collect();
+    log.wait_for("killCursors", 1).await;
+    assert_eq!(log.last("killCursors").get("lsid"), Some(&kept));
+    let used: Vec<_> = log.sessions().into_iter().map(Bson::from).collect();
     assert_eq!(used.len(), 2);
     client.shutdown().await;
-    let ended = ids_ended(&talk);
+    let ended = ids_ended(&log);
     assert!(ended.len() == 2 && used.iter().all(|id| ended.contains(id)), "{ended:?}");
 }
 
 #[tokio::test]
 async fn a_shutdown_ends_all_sessions_on_the_server() {
     testbed::require!(testbed::shared::servers());
-    let (client, talk) = client_with(|_| ()).await;
+    let (client, log) = client_with(|_| ()).await;
     let mut ids = Vec::new();
     let mut sessions = Vec::new();
     for _ in 0..5 {
@@ -133,9 +133,9 @@ async fn a_shutdown_ends_all_sessions_on_the_server() {
     drop(sessions);
     ids.sort_by_key(ToString::to_string);
     client.shutdown().await;
-    assert_eq!(ids_ended(&talk), ids);
-    assert_eq!(talk.named("endSessions").len(), 1);
-    let said = talk.last("endSessions");
+    assert_eq!(ids_ended(&log), ids);
+    assert_eq!(log.named("endSessions").len(), 1);
+    let said = log.last("endSessions");
     assert_eq!(said.get_str("$db").unwrap(), "admin");
 }
 
@@ -152,7 +152,7 @@ async fn hang_up_on_ping(app_name: &str) {
 #[tokio::test]
 async fn a_session_is_not_used_again_after_a_network_error() {
     testbed::require!(testbed::shared::servers());
-    let (client, talk) = client_with(|options| {
+    let (client, log) = client_with(|options| {
         options.app_name = Some("dirty sessions".to_owned());
     })
     .await;
@@ -163,9 +163,9 @@ async fn a_session_is_not_used_again_after_a_network_error() {
     hang_up_on_ping("dirty sessions").await;
     let error = admin.run_command(ping()).await.unwrap_err();
     assert!(error.is_network_error(), "{error}");
-    let implicit = talk.last("ping").get("lsid").cloned().unwrap();
+    let implicit = log.last("ping").get("lsid").cloned().unwrap();
     admin.run_command(ping()).await.unwrap();
-    assert_ne!(talk.last("ping").get("lsid"), Some(&implicit));
+    assert_ne!(log.last("ping").get("lsid"), Some(&implicit));
 
     hang_up_on_ping("dirty sessions").await;
     let mut session = client.start_session().await.unwrap();
@@ -173,12 +173,12 @@ async fn a_session_is_not_used_again_after_a_network_error() {
     assert!(admin.run_command(ping()).session(&mut session).await.unwrap_err().is_network_error());
     // It goes on to be this session's, and no success makes it clean again.
     admin.run_command(ping()).session(&mut session).await.unwrap();
-    assert_eq!(talk.last("ping").get("lsid"), Some(&explicit));
+    assert_eq!(log.last("ping").get("lsid"), Some(&explicit));
     drop(session);
     admin.run_command(ping()).await.unwrap();
-    assert_ne!(talk.last("ping").get("lsid"), Some(&explicit));
+    assert_ne!(log.last("ping").get("lsid"), Some(&explicit));
     client.shutdown().await;
-    let ended = ids_ended(&talk);
+    let ended = ids_ended(&log);
     assert!(!ended.contains(&implicit) && !ended.contains(&explicit), "{ended:?}");
 }
 
@@ -186,25 +186,25 @@ async fn a_session_is_not_used_again_after_a_network_error() {
 #[tokio::test]
 async fn the_session_of_a_dropped_future_is_not_used_again() {
     testbed::require!(testbed::shared::servers());
-    let (client, talk) = client_with(|_| ()).await;
+    let (client, log) = client_with(|_| ()).await;
     let admin = client.database("admin");
     admin.run_command(doc! { "ping": 1 }).await.unwrap();
     let sleep = doc! { "sleep": 1, "millis": 1_000, "lock": "none" };
     let dropped = tokio::select! {
         biased;
-        () = talk.wait_for("sleep", 1) => None,
+        () = log.wait_for("sleep", 1) => None,
         result = admin.run_command(sleep.clone()).into_future() => Some(result),
     };
     assert!(dropped.is_none());
-    let implicit = talk.last("sleep").get("lsid").cloned().unwrap();
+    let implicit = log.last("sleep").get("lsid").cloned().unwrap();
     admin.run_command(doc! { "ping": 1 }).await.unwrap();
-    assert_ne!(talk.last("ping").get("lsid"), Some(&implicit));
+    assert_ne!(log.last("ping").get("lsid"), Some(&implicit));
 
     let mut session = client.start_session().await.unwrap();
     let explicit = Bson::from(session.id().clone());
     let dropped = tokio::select! {
         biased;
-        () = talk.wait_for("sleep", 2) => None,
+        () = log.wait_for("sleep", 2) => None,
         result = admin.run_command(sleep).session(&mut session).into_future() => Some(result),
     };
     assert!(dropped.is_none());
@@ -212,12 +212,12 @@ async fn the_session_of_a_dropped_future_is_not_used_again() {
     drop(session);
     admin.run_command(doc! { "ping": 1 }).await.unwrap();
     client.shutdown().await;
-    let ended = ids_ended(&talk);
+    let ended = ids_ended(&log);
     assert!(!ended.contains(&implicit) && !ended.contains(&explicit), "{ended:?}");
 }
 
 #[tokio::test]
-async fn a_session_outlives_neither_a_shutdown_nor_makes_it_wait() {
+async fn shutdown_does_not_wait_for_a_session_which_then_fails() {
     testbed::require!(testbed::shared::servers());
     let (client, _) = client_with(|_| ()).await;
     let mut session = client.start_session().await.unwrap();

@@ -31,7 +31,7 @@ async fn prose_1_a_session_is_not_both_snapshot_and_causally_consistent() {
 }
 
 #[tokio::test]
-async fn prose_2_the_pool_gives_out_first_what_came_back_last() {
+async fn prose_2_the_session_pool_is_last_in_first_out() {
     testbed::require!(testbed::shared::servers());
     let (client, _) = client_with(|_| ()).await;
     let a = client.start_session().await.unwrap();
@@ -45,9 +45,9 @@ async fn prose_2_the_pool_gives_out_first_what_came_back_last() {
 }
 
 #[tokio::test]
-async fn prose_3_commands_tell_the_cluster_time_of_the_reply_before() {
+async fn prose_3_commands_send_the_cluster_time_of_the_previous_reply() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("prose_3", 1).await;
+    let (client, numbers, log) = collection("prose_3", 1).await;
     let database = client.database("sessions");
     database.run_command(doc! { "ping": 1 }).await.unwrap();
     for name in ["ping", "aggregate", "find", "insert"] {
@@ -58,88 +58,88 @@ async fn prose_3_commands_tell_the_cluster_time_of_the_reply_before() {
             _ => numbers.insert_one(doc! {}).await.map(drop),
         }
         .unwrap();
-        let heard = talk.last_reply(name).get_document("$clusterTime").unwrap().clone();
-        let said = talk.last(name);
+        let heard = log.last_reply(name).get_document("$clusterTime").unwrap().clone();
+        let said = log.last(name);
         assert!(said.get_document("$clusterTime").is_ok(), "{name} tells no cluster time");
         database.run_command(doc! { "ping": 1 }).await.unwrap();
-        assert_eq!(talk.last("ping").get_document("$clusterTime").unwrap(), &heard, "after {name}");
+        assert_eq!(log.last("ping").get_document("$clusterTime").unwrap(), &heard, "after {name}");
     }
 }
 
 #[tokio::test]
-async fn prose_4_every_action_runs_in_the_session_that_it_is_given_else_in_one_of_its_own() {
+async fn prose_4_every_action_runs_in_its_explicit_session_or_in_an_implicit_one() {
     testbed::require!(testbed::shared::servers());
-    let (client, talk) = client_with(|_| ()).await;
+    let (client, log) = client_with(|_| ()).await;
     let mut session = client.start_session().await.unwrap();
     for (name, result) in every_action!(client, .session(&mut session)) {
         // Search indexes are to be had in Atlas only.
         assert!(result.is_ok() || name.contains("search"), "{name}: {result:?}");
     }
-    let sent = talk.sent();
+    let sent = log.sent();
     assert!(sent.len() >= 40, "{}", sent.len());
     for command in &sent {
         assert_eq!(command.get_document("lsid").unwrap(), session.id(), "{command}");
     }
 
-    talk.clear();
+    log.clear();
     for (name, result) in every_action!(client,) {
         assert!(result.is_ok() || name.contains("search"), "{name}: {result:?}");
     }
-    assert_eq!(talk.sent().len(), sent.len());
-    for command in talk.sent() {
+    assert_eq!(log.sent().len(), sent.len());
+    for command in log.sent() {
         let id = command.get_document("lsid").expect("a session of its own");
         assert_ne!(id, session.id(), "{command}");
     }
 }
 
 #[tokio::test]
-async fn prose_5_a_session_of_another_client_is_refused_by_every_action() {
+async fn prose_5_a_session_of_another_client_is_rejected_by_every_action() {
     testbed::require!(testbed::shared::servers());
-    let (client, talk) = client_with(|_| ()).await;
+    let (client, log) = client_with(|_| ()).await;
     let (other, _) = client_with(|_| ()).await;
     let mut session = other.start_session().await.unwrap();
     for (name, result) in every_action!(client, .session(&mut session)) {
         let error = result.expect_err(name);
         assert!(matches!(&*error.kind, ErrorKind::InvalidArgument { .. }), "{name}: {error}");
     }
-    assert!(talk.sent().is_empty());
+    assert!(log.sent().is_empty());
 }
 
 /// pitfall 20
 #[tokio::test]
-async fn prose_8_a_cursor_exhausted_by_its_first_batch_gives_its_session_back_at_once() {
+async fn prose_8_a_cursor_exhausted_by_its_first_batch_returns_its_session_at_once() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("prose_8", 2).await;
+    let (client, numbers, log) = collection("prose_8", 2).await;
     let mut cursor = numbers.find(doc! {}).await.unwrap();
     assert!(cursor.advance().await.unwrap());
     client.database("sessions").run_command(doc! { "ping": 1 }).await.unwrap();
-    assert_eq!(talk.last("ping").get("lsid"), talk.last("find").get("lsid"));
+    assert_eq!(log.last("ping").get("lsid"), log.last("find").get("lsid"));
     assert!(cursor.has_next(), "it is still being read");
 }
 
 /// pitfall 20
 #[tokio::test]
-async fn prose_9_a_cursor_exhausted_by_a_get_more_gives_its_session_back_at_once() {
+async fn prose_9_a_cursor_exhausted_by_a_get_more_returns_its_session_at_once() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, talk) = collection("prose_9", 5).await;
+    let (client, numbers, log) = collection("prose_9", 5).await;
     let database = client.database("sessions");
     let mut cursor = numbers.find(doc! {}).batch_size(3).await.unwrap();
     for _ in 0..3 {
         assert!(cursor.advance().await.unwrap());
     }
     database.run_command(doc! { "ping": 1 }).await.unwrap();
-    assert_ne!(talk.last("ping").get("lsid"), talk.last("find").get("lsid"), "in use");
+    assert_ne!(log.last("ping").get("lsid"), log.last("find").get("lsid"), "in use");
     assert!(cursor.advance().await.unwrap());
-    assert_eq!(talk.last("getMore").get("lsid"), talk.last("find").get("lsid"));
+    assert_eq!(log.last("getMore").get("lsid"), log.last("find").get("lsid"));
     database.run_command(doc! { "ping": 1 }).await.unwrap();
-    assert_eq!(talk.last("ping").get("lsid"), talk.last("find").get("lsid"));
+    assert_eq!(log.last("ping").get("lsid"), log.last("find").get("lsid"));
     assert!(cursor.has_next(), "it is still being read");
 }
 
 #[tokio::test]
-async fn prose_11_find_and_get_more_have_the_same_session_whatever_the_read_preference() {
+async fn prose_11_find_and_get_more_have_the_same_session_with_any_read_preference() {
     testbed::require!(testbed::shared::servers());
-    let (client, _, talk) = collection("prose_11", 3).await;
+    let (client, _, log) = collection("prose_11", 3).await;
     for preference in [
         ReadPreference::primary(),
         ReadPreference::primary_preferred(None),
@@ -147,7 +147,7 @@ async fn prose_11_find_and_get_more_have_the_same_session_whatever_the_read_pref
         ReadPreference::secondary_preferred(None),
         ReadPreference::nearest(None),
     ] {
-        talk.clear();
+        log.clear();
         let options = CollectionOptions::builder()
             .selection_criteria(SelectionCriteria::from(preference))
             .build();
@@ -156,12 +156,12 @@ async fn prose_11_find_and_get_more_have_the_same_session_whatever_the_read_pref
         let found: Vec<_> =
             numbers.find(doc! {}).batch_size(2).await.unwrap().try_collect().await.unwrap();
         assert_eq!(found.len(), 3);
-        let sent = talk.last("find");
+        let sent = log.last("find");
         let Some(Bson::Binary(id)) = sent.get_document("lsid").unwrap().get("id") else {
             panic!("{sent}");
         };
         assert!(id.bytes.iter().any(|byte| *byte != 0));
-        assert_eq!(talk.last("getMore").get("lsid"), talk.last("find").get("lsid"));
+        assert_eq!(log.last("getMore").get("lsid"), log.last("find").get("lsid"));
     }
 }
 
@@ -171,7 +171,7 @@ async fn prose_14_operations_that_wait_for_a_connection_hold_no_session() {
     let (_, _, _) = collection("prose_14", 1).await;
     let mut fewest = usize::MAX;
     for _ in 0..5 {
-        let (client, talk) = client_with(|options| {
+        let (client, log) = client_with(|options| {
             options.max_pool_size = Some(1);
             options.retry_writes = Some(true);
         })
@@ -192,7 +192,7 @@ async fn prose_14_operations_that_wait_for_a_connection_hold_no_session() {
         for result in [done.0, done.1, done.2, done.3, done.4, done.5, done.6, done.7] {
             result.unwrap();
         }
-        let sessions = talk.sessions().len();
+        let sessions = log.sessions().len();
         assert!(sessions < 8, "every operation held a session");
         fewest = fewest.min(sessions);
     }
@@ -207,26 +207,26 @@ fn server_without_sessions() -> Server {
 #[tokio::test]
 async fn prose_18_a_server_without_sessions_gets_no_implicit_session() {
     let server = server_without_sessions();
-    let (client, talk) = client_at(&server.uri(""), |_| ()).await;
+    let (client, log) = client_at(&server.uri(""), |_| ()).await;
     let numbers = client.database("db").collection::<Document>("numbers");
     drop(numbers.find_one(doc! {}).await);
     drop(numbers.insert_one(doc! {}).await);
     for name in ["find", "insert"] {
-        assert!(!talk.last(name).contains_key("lsid"));
+        assert!(!log.last(name).contains_key("lsid"));
     }
 }
 
 #[tokio::test]
 async fn prose_19_an_explicit_session_fails_on_a_server_without_sessions_once_it_is_used() {
     let server = server_without_sessions();
-    let (client, talk) = client_at(&server.uri(""), |_| ()).await;
+    let (client, log) = client_at(&server.uri(""), |_| ()).await;
     let numbers = client.database("db").collection::<Document>("numbers");
     let mut session = client.start_session().await.expect("nothing is known yet");
     let read = numbers.find_one(doc! {}).session(&mut session).await.unwrap_err();
     assert!(matches!(&*read.kind, ErrorKind::SessionsNotSupported), "{read}");
     let write = numbers.insert_one(doc! {}).session(&mut session).await.unwrap_err();
     assert!(matches!(&*write.kind, ErrorKind::SessionsNotSupported), "{write}");
-    assert!(talk.sent().is_empty());
+    assert!(log.sent().is_empty());
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn prose_20_cluster_time_does_not_come_from_monitors() {
     let beats = watch::Sender::new(0_u32);
     let beating = beats.clone();
     let uri = format!("mongodb://{primary}/?directConnection=true&heartbeatFrequencyMS=500");
-    let (client, talk) = client_at(&uri, |options| {
+    let (client, log) = client_at(&uri, |options| {
         // Polls, so that there are heartbeats though nothing changes.
         options.server_monitoring_mode = Some(steadfast::options::ServerMonitoringMode::Poll);
         options.sdam_event_handler = Some(EventHandler::callback(move |event| {
@@ -263,12 +263,12 @@ async fn prose_20_cluster_time_does_not_come_from_monitors() {
     beats.wait_for(|count| *count >= seen + 2).await.unwrap();
 
     admin.run_command(doc! { "ping": 1 }).await.unwrap();
-    assert_eq!(talk.last("ping").get_document("$clusterTime").unwrap(), heard);
+    assert_eq!(log.last("ping").get_document("$clusterTime").unwrap(), heard);
 }
 
 /// The other half of the same rule: monitors and handshakes do not tell it, either.
 #[tokio::test]
-async fn prose_20_monitors_do_not_tell_the_cluster_time() {
+async fn prose_20_monitors_do_not_send_the_cluster_time() {
     let time = doc! { "clusterTime": Timestamp { time: 9, increment: 1 } };
     let server = Server::with_handler(Role::Primary, move |request| {
         let reply = doc! { "ok": 1, "$clusterTime": time.clone() };
@@ -281,12 +281,15 @@ async fn prose_20_monitors_do_not_tell_the_cluster_time() {
     for _ in 0..2 {
         client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
     }
-    let hellos =
-        |log: &crate::common::ServerLog| log.requests.iter().filter(|it| it.is_hello()).count();
+    let hellos = |recorder: &crate::common::ServerLog| {
+        recorder.requests.iter().filter(|it| it.is_hello()).count()
+    };
     let before = hellos(&server.log());
-    let log = server.wait_for(|log| hellos(log) > before).await;
-    assert!(log.named("ping")[1].body.contains_key("$clusterTime"));
-    assert!(!log.requests.iter().any(|it| it.is_hello() && it.body.contains_key("$clusterTime")));
+    let recorder = server.wait_for(|recorder| hellos(recorder) > before).await;
+    assert!(recorder.named("ping")[1].body.contains_key("$clusterTime"));
+    assert!(
+        !recorder.requests.iter().any(|it| it.is_hello() && it.body.contains_key("$clusterTime"))
+    );
 }
 
 #[tokio::test]
@@ -303,12 +306,12 @@ async fn prose_21_only_a_snapshot_session_takes_a_snapshot_time() {
 #[tokio::test]
 async fn concurrent_operations_have_different_sessions() {
     testbed::require!(testbed::shared::servers());
-    let (client, talk) = client_with(|_| ()).await;
+    let (client, log) = client_with(|_| ()).await;
     let admin = client.database("admin");
     let sleep = || doc! { "sleep": 1, "millis": 300, "lock": "none" };
     for result in join_all((0..3).map(|_| admin.run_command(sleep()).into_future())).await {
         result.unwrap();
     }
-    let sessions: BTreeSet<_> = talk.sessions().iter().map(ToString::to_string).collect();
+    let sessions: BTreeSet<_> = log.sessions().iter().map(ToString::to_string).collect();
     assert_eq!(sessions.len(), 3);
 }

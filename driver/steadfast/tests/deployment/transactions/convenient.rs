@@ -37,7 +37,7 @@ async fn contended_counters_add_up() {
 }
 
 #[tokio::test]
-async fn a_conflict_is_run_again_and_only_the_last_run_counts() {
+async fn and_run2_retries_after_a_write_conflict_and_only_the_last_run_is_applied() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "run_again").await;
@@ -67,7 +67,7 @@ async fn a_conflict_is_run_again_and_only_the_last_run_counts() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_application_aborts_it_and_comes_back() {
+async fn a_custom_error_aborts_the_transaction_and_is_returned() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "own_error").await;
@@ -83,7 +83,7 @@ async fn an_error_of_the_application_aborts_it_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_callback_may_end_the_transaction_itself() {
+async fn a_callback_may_abort_the_transaction() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "own_end").await;

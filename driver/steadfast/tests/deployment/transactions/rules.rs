@@ -14,7 +14,7 @@ fn assert_says(error: &Error, text: &str) {
 }
 
 #[tokio::test]
-async fn calls_in_the_wrong_order_are_refused_and_change_nothing() {
+async fn calls_in_the_wrong_order_are_errors_without_effect() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "order").await;
@@ -40,7 +40,7 @@ async fn calls_in_the_wrong_order_are_refused_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn operations_may_not_have_concerns_of_their_own() {
+async fn read_and_write_concerns_of_operations_in_a_transaction_are_rejected() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "concerns").await;
@@ -66,7 +66,7 @@ async fn operations_may_not_have_concerns_of_their_own() {
 }
 
 #[tokio::test]
-async fn options_of_collections_do_not_count() {
+async fn collection_options_are_ignored_in_a_transaction() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let name = "overruled";
@@ -89,7 +89,7 @@ async fn options_of_collections_do_not_count() {
 }
 
 #[tokio::test]
-async fn somebody_must_hear_of_the_commit() {
+async fn unacknowledged_write_concerns_are_rejected_in_transactions() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let unheard = WriteConcern::nodes(0);
@@ -105,7 +105,7 @@ async fn somebody_must_hear_of_the_commit() {
 }
 
 #[tokio::test]
-async fn reads_go_to_the_primary_or_nowhere() {
+async fn read_preference_in_a_transaction_must_be_primary() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "primary").await;

@@ -3,26 +3,26 @@
 use super::*;
 
 #[tokio::test]
-async fn a_lost_commit_is_sent_again_with_a_majority_whatever_retry_writes_says() {
+async fn a_commit_is_retried_with_majority_even_if_retry_writes_is_off() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "retryWrites=false").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::LostReply]);
+    let observed = ObservedClient::new(&deployment, "retryWrites=false").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::LostReply]);
     commit(&mut session).await.unwrap();
-    assert_eq!(watched.numbers("commitTransaction"), [1, 1].map(Some));
-    assert_eq!(commit_concerns(&watched), [None, majority()]);
+    assert_eq!(observed.numbers("commitTransaction"), [1, 1].map(Some));
+    assert_eq!(commit_concerns(&observed), [None, majority()]);
 }
 
 #[tokio::test]
-async fn a_commit_whose_replies_are_lost_may_be_applied_and_can_be_asked_for_again() {
+async fn a_commit_with_lost_replies_is_maybe_applied_and_can_be_repeated() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = watched.client.start_session().await.unwrap();
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = observed.client.start_session().await.unwrap();
     let concern = WriteConcern::nodes(1).with_w_timeout(std::time::Duration::from_millis(500));
     session.start_transaction().write_concern(concern).await.unwrap();
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::LostReply; 2]);
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::LostReply; 2]);
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
     for label in [UNKNOWN_TRANSACTION_COMMIT_RESULT, RETRYABLE_WRITE_ERROR] {
@@ -34,16 +34,16 @@ async fn a_commit_whose_replies_are_lost_may_be_applied_and_can_be_asked_for_aga
     commit(&mut session).await.unwrap();
     let own = Some(doc! { "w": 1, "wtimeout": 500_i64 });
     let more = Some(doc! { "w": "majority", "wtimeout": 500_i64 });
-    assert_eq!(commit_concerns(&watched), [own, more.clone(), more]);
+    assert_eq!(commit_concerns(&observed), [own, more.clone(), more]);
 }
 
 #[tokio::test]
-async fn what_an_earlier_commit_may_have_done_is_not_forgotten_by_a_later_one() {
+async fn a_later_commit_keeps_the_outcome_of_a_lost_one() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::LostReply; 2]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::LostReply; 2]);
     commit(&mut session).await.unwrap_err();
     drop(deployment);
     // Nobody answers any more, so that there is nothing to wait for but time.
@@ -56,27 +56,27 @@ async fn what_an_earlier_commit_may_have_done_is_not_forgotten_by_a_later_one() 
 }
 
 #[tokio::test]
-async fn a_commit_that_no_server_was_sent_is_not_applied() {
+async fn a_commit_without_a_server_is_not_sent() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
     drop(deployment);
     // Nobody answers any more, so that there is nothing to wait for but time.
     tokio::time::pause();
-    watched.client.database("db").run_command(doc! { "ping": 1 }).await.unwrap_err();
+    observed.client.database("db").run_command(doc! { "ping": 1 }).await.unwrap_err();
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotSent, "{error:?}");
     assert!(error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_knows_the_transaction_to_be_gone_settles_it() {
+async fn no_such_transaction_settles_the_outcome_of_a_lost_commit() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::LostRequest, Fault::Refused(NO_SUCH_TRANSACTION, TRANSIENT)]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::LostRequest, Fault::CommandError(NO_SUCH_TRANSACTION, TRANSIENT)]);
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error:?}");
     assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
@@ -84,48 +84,48 @@ async fn a_server_that_knows_the_transaction_to_be_gone_settles_it() {
 }
 
 #[tokio::test]
-async fn a_commit_that_is_not_durable_is_labelled_unless_it_never_can_be() {
+async fn a_write_concern_error_of_a_commit_is_labelled_unless_unsatisfiable() {
     for (code, labelled) in [(64, true), (91, true), (79, false), (100, false)] {
         let deployment = Deployment::primary();
-        let watched = Watched::new(&deployment, "").await;
-        let mut session = begin(&watched).await;
-        insert(&watched, &mut session).await.unwrap();
-        deployment.suffer(&[Fault::NotDurable(code, UNLABELLED)]);
+        let observed = ObservedClient::new(&deployment, "").await;
+        let mut session = begin(&observed).await;
+        insert(&observed, &mut session).await.unwrap();
+        deployment.inject(&[Fault::WriteConcernError(code, UNLABELLED)]);
         let error = commit(&mut session).await.unwrap_err();
         assert_eq!(error.code(), Some(code), "{error:?}");
         assert_eq!(error.outcome(), Outcome::AppliedNotDurable, "{error:?}");
         let found = error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT);
         assert_eq!(found, labelled, "{error:?}");
-        assert_eq!(watched.started("commitTransaction").len(), 1);
+        assert_eq!(observed.started("commitTransaction").len(), 1);
         commit(&mut session).await.unwrap();
-        assert_eq!(commit_concerns(&watched), [None, majority()]);
+        assert_eq!(commit_concerns(&observed), [None, majority()]);
     }
 }
 
 #[tokio::test]
-async fn a_commit_that_took_too_long_is_open() {
+async fn a_commit_past_max_commit_time_has_an_unknown_result() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = watched.client.start_session().await.unwrap();
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = observed.client.start_session().await.unwrap();
     let limit = std::time::Duration::from_millis(60);
     session.start_transaction().max_commit_time(limit).await.unwrap();
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::Refused(50, UNLABELLED)]);
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::CommandError(50, UNLABELLED)]);
     let error = commit(&mut session).await.unwrap_err();
     assert!(error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
-    let sent = watched.started("commitTransaction").remove(0).command;
+    let sent = observed.started("commitTransaction").remove(0).command;
     assert_eq!(sent.get_i64("maxTimeMS").unwrap(), 60);
-    assert!(!watched.started("insert")[0].command.contains_key("maxTimeMS"));
+    assert!(!observed.started("insert")[0].command.contains_key("maxTimeMS"));
 }
 
 #[tokio::test]
-async fn a_commit_whose_future_is_dropped_can_be_asked_for_again() {
+async fn a_dropped_commit_can_be_repeated() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::HeldReply]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::HeldReply]);
     let sent = deployment.server().wait_for(|log| !log.named("commitTransaction").is_empty());
     tokio::select! {
         done = session.commit_transaction() => panic!("nobody answered: {done:?}"),
@@ -134,16 +134,16 @@ async fn a_commit_whose_future_is_dropped_can_be_asked_for_again() {
     assert_eq!(session.transaction_state(), TransactionState::Committed { empty: false });
     assert!(bounded(session.abort_transaction()).await.is_err(), "it may be committed");
     commit(&mut session).await.unwrap();
-    assert_eq!(commit_concerns(&watched), [None, majority()]);
+    assert_eq!(commit_concerns(&observed), [None, majority()]);
 }
 
 #[tokio::test]
-async fn what_a_dropped_commit_may_have_done_is_not_forgotten() {
+async fn a_later_commit_keeps_the_outcome_of_a_dropped_one() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::HeldReply, Fault::Refused(NO_SUCH_TRANSACTION, TRANSIENT)]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::HeldReply, Fault::CommandError(NO_SUCH_TRANSACTION, TRANSIENT)]);
     let sent = deployment.server().wait_for(|log| !log.named("commitTransaction").is_empty());
     tokio::select! {
         done = session.commit_transaction() => panic!("nobody answered: {done:?}"),

@@ -19,8 +19,8 @@ async fn begin_and_drop<T>(operation: impl IntoFuture<Output = T>) {
     assert!(poll!(operation.as_mut()).is_pending(), "the operation ended at its first poll");
 }
 
-async fn insert_and_drop(watched: &Watched, session: &mut ClientSession) {
-    begin_and_drop(watched.books.insert_one(doc! { "_id": "dropped" }).session(session)).await;
+async fn insert_and_drop(observed: &ObservedClient, session: &mut ClientSession) {
+    begin_and_drop(observed.books.insert_one(doc! { "_id": "dropped" }).session(session)).await;
 }
 
 fn is_in_transaction(request: &Request) -> bool {
@@ -41,48 +41,48 @@ async fn wait_for_abort(deployment: &Deployment) {
 }
 
 #[tokio::test]
-async fn a_command_handed_over_before_the_session_is_dropped_stays_in_its_transaction() {
+async fn a_command_spawned_before_the_session_is_dropped_stays_in_its_transaction() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    insert_and_drop(&watched, &mut session).await;
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    insert_and_drop(&observed, &mut session).await;
     drop(session);
     wait_for_abort(&deployment).await;
     assert_all_inserts_in_a_transaction(&deployment);
 }
 
 #[tokio::test]
-async fn a_first_command_handed_over_before_the_session_is_dropped_starts_no_transaction() {
+async fn a_first_command_spawned_before_the_session_is_dropped_starts_no_transaction() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    watched.ping().await;
-    let mut session = begin(&watched).await;
-    insert_and_drop(&watched, &mut session).await;
+    let observed = ObservedClient::new(&deployment, "").await;
+    observed.ping().await;
+    let mut session = begin(&observed).await;
+    insert_and_drop(&observed, &mut session).await;
     drop(session);
     // The task of the dropped operation is older, and needs no more steps than these.
     for _ in 0..3 {
-        watched.ping().await;
+        observed.ping().await;
     }
     assert_eq!(deployment.requests("insert").len(), 0);
 }
 
 #[tokio::test]
-async fn a_command_handed_over_before_an_abort_is_not_sent_after_it() {
+async fn a_command_spawned_before_an_abort_is_not_sent_after_it() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    insert_and_drop(&watched, &mut session).await;
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    insert_and_drop(&observed, &mut session).await;
     abort(&mut session).await;
-    insert(&watched, &mut session).await.unwrap();
+    insert(&observed, &mut session).await.unwrap();
     let inserts = deployment.requests("insert");
     let outside: Vec<_> = inserts.iter().filter(|it| !is_in_transaction(it)).collect();
     assert_eq!(outside.len(), 1, "only the insert after the abort is outside: {outside:?}");
 }
 
 #[tokio::test]
-async fn a_get_more_handed_over_before_the_session_is_dropped_is_not_sent_outside() {
+async fn a_get_more_spawned_before_the_session_is_dropped_is_not_sent_outside() {
     let batch = |field: &str, documents: Vec<Document>| {
         let cursor = doc! { "id": 7_i64, "ns": "db.books", field: documents };
         Some(vec![Step::Reply(doc! { "ok": 1, "cursor": cursor })])
@@ -112,12 +112,12 @@ async fn a_get_more_handed_over_before_the_session_is_dropped_is_not_sent_outsid
 #[tokio::test]
 async fn dropping_and_run_aborts_its_transaction_though_the_session_lives() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = watched.client.start_session().await.unwrap();
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = observed.client.start_session().await.unwrap();
     {
         let mut run =
             pin!(session.start_transaction().and_run2(async |session: &mut ClientSession| {
-                insert(&watched, session).await?;
+                insert(&observed, session).await?;
                 std::future::pending::<Result<()>>().await
             }));
         let inserted = |log: &common::ServerLog| !log.named("insert").is_empty();
@@ -128,8 +128,8 @@ async fn dropping_and_run_aborts_its_transaction_though_the_session_lives() {
     }
     assert_eq!(session.transaction_state(), TransactionState::Aborted);
     // What follows in the session waits for the abort, and is no part of the transaction.
-    insert(&watched, &mut session).await.unwrap();
-    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+    insert(&observed, &mut session).await.unwrap();
+    assert_eq!(observed.numbers("abortTransaction"), [Some(1)]);
     let last = deployment.requests("insert").pop().unwrap();
     assert!(!last.body.contains_key("autocommit"), "{}", last.body);
 }
@@ -148,26 +148,26 @@ fn is_end_of(event: &CommandEvent, name: &str) -> bool {
 
 #[tokio::test]
 async fn the_abort_of_a_dropped_transaction_goes_to_its_mongos() {
-    let (_deployment, watched) = two_routers("").await;
+    let (_deployment, observed) = two_mongos("").await;
     for round in 1..=10 {
         {
             // The session is dropped together with the future, as by a time-out around both.
             let mut run = pin!(async {
-                let mut session = watched.client.start_session().await.unwrap();
+                let mut session = observed.client.start_session().await.unwrap();
                 let run =
                     session.start_transaction().and_run2(async |session: &mut ClientSession| {
-                        insert(&watched, session).await?;
+                        insert(&observed, session).await?;
                         std::future::pending::<Result<()>>().await
                     });
                 run.await
             });
             tokio::select! {
                 _ = &mut run => unreachable!("its callback does not end"),
-                () = watched.commands.wait_for(round, |it| is_end_of(it, "insert")) => {}
+                () = observed.commands.wait_for(round, |it| is_end_of(it, "insert")) => {}
             }
         }
-        bounded(watched.commands.wait_for(round, |it| is_end_of(it, "abortTransaction"))).await;
-        let to = |name| watched.started(name).pop().unwrap().connection.address;
+        bounded(observed.commands.wait_for(round, |it| is_end_of(it, "abortTransaction"))).await;
+        let to = |name| observed.started(name).pop().unwrap().connection.address;
         assert_eq!(to("abortTransaction"), to("insert"), "round {round}");
     }
 }
@@ -175,11 +175,11 @@ async fn the_abort_of_a_dropped_transaction_goes_to_its_mongos() {
 #[tokio::test]
 async fn an_abort_that_was_dropped_unsent_is_sent_when_the_session_is_used_again() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "maxPoolSize=1").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
+    let observed = ObservedClient::new(&deployment, "maxPoolSize=1").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
     let slow = tokio::spawn({
-        let database = watched.client.database("db");
+        let database = observed.client.database("db");
         async move { bounded(database.run_command(doc! { "slow": 1 })).await }
     });
     deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
@@ -187,30 +187,30 @@ async fn an_abort_that_was_dropped_unsent_is_sent_when_the_session_is_used_again
     begin_and_drop(session.abort_transaction()).await;
     deployment.gate.open();
     slow.await.unwrap().unwrap_err();
-    bounded(watched.books.find_one(doc! {}).session(&mut session)).await.unwrap();
-    bounded(watched.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"))).await;
-    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
-    assert!(watched.commands.seen().iter().any(|it| is_start_of(it, "find")));
+    bounded(observed.books.find_one(doc! {}).session(&mut session)).await.unwrap();
+    bounded(observed.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"))).await;
+    assert_eq!(observed.numbers("abortTransaction"), [Some(1)]);
+    assert!(observed.commands.seen().iter().any(|it| is_start_of(it, "find")));
 }
 
 #[tokio::test]
 async fn shutdown_waits_for_the_abort_of_a_dropped_session() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
     drop(session);
-    bounded(watched.client.clone().shutdown()).await;
+    bounded(observed.client.clone().shutdown()).await;
     assert_eq!(deployment.requests("abortTransaction").len(), 1);
 }
 
-const OVERLOADED: Fault = Fault::Refused(462, &["SystemOverloadedError", "RetryableError"]);
+const OVERLOADED: Fault = Fault::CommandError(462, &["SystemOverloadedError", "RetryableError"]);
 
 /// A session whose commit was rejected by an overloaded server until the retries ended.
-async fn with_rejected_commit(deployment: &Deployment, watched: &Watched) -> ClientSession {
-    let mut session = begin(watched).await;
-    insert(watched, &mut session).await.unwrap();
-    deployment.suffer(&[OVERLOADED]);
+async fn with_rejected_commit(deployment: &Deployment, observed: &ObservedClient) -> ClientSession {
+    let mut session = begin(observed).await;
+    insert(observed, &mut session).await.unwrap();
+    deployment.inject(&[OVERLOADED]);
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotApplied);
     session
@@ -219,72 +219,72 @@ async fn with_rejected_commit(deployment: &Deployment, watched: &Watched) -> Cli
 #[tokio::test]
 async fn a_transaction_whose_commit_was_rejected_is_aborted_with_its_session() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "maxAdaptiveRetries=0").await;
-    drop(with_rejected_commit(&deployment, &watched).await);
-    bounded(watched.client.clone().shutdown()).await;
-    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+    let observed = ObservedClient::new(&deployment, "maxAdaptiveRetries=0").await;
+    drop(with_rejected_commit(&deployment, &observed).await);
+    bounded(observed.client.clone().shutdown()).await;
+    assert_eq!(observed.numbers("abortTransaction"), [Some(1)]);
 }
 
 #[tokio::test]
 async fn a_transaction_whose_commit_was_rejected_is_aborted_before_the_next_begins() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "maxAdaptiveRetries=0").await;
-    let mut session = with_rejected_commit(&deployment, &watched).await;
+    let observed = ObservedClient::new(&deployment, "maxAdaptiveRetries=0").await;
+    let mut session = with_rejected_commit(&deployment, &observed).await;
     session.start_transaction().await.unwrap();
-    insert(&watched, &mut session).await.unwrap();
+    insert(&observed, &mut session).await.unwrap();
     commit(&mut session).await.unwrap();
-    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
-    assert_eq!(watched.numbers("commitTransaction"), [Some(1), Some(2)]);
+    assert_eq!(observed.numbers("abortTransaction"), [Some(1)]);
+    assert_eq!(observed.numbers("commitTransaction"), [Some(1), Some(2)]);
 }
 
 #[tokio::test]
 async fn a_rejected_commit_can_be_sent_again() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "maxAdaptiveRetries=0").await;
-    let mut session = with_rejected_commit(&deployment, &watched).await;
+    let observed = ObservedClient::new(&deployment, "maxAdaptiveRetries=0").await;
+    let mut session = with_rejected_commit(&deployment, &observed).await;
     commit(&mut session).await.unwrap();
     drop(session);
-    bounded(watched.client.clone().shutdown()).await;
-    assert_eq!(watched.numbers("commitTransaction"), [Some(1), Some(1)]);
-    assert_eq!(watched.numbers("abortTransaction"), [], "it is committed");
+    bounded(observed.client.clone().shutdown()).await;
+    assert_eq!(observed.numbers("commitTransaction"), [Some(1), Some(1)]);
+    assert_eq!(observed.numbers("abortTransaction"), [], "it is committed");
 }
 
 #[tokio::test]
 async fn a_rejected_abort_is_sent_again_with_the_end_of_its_session() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "maxAdaptiveRetries=0").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[OVERLOADED]);
+    let observed = ObservedClient::new(&deployment, "maxAdaptiveRetries=0").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[OVERLOADED]);
     abort(&mut session).await;
     drop(session);
-    bounded(watched.client.clone().shutdown()).await;
-    assert_eq!(watched.numbers("abortTransaction"), [Some(1), Some(1)]);
+    bounded(observed.client.clone().shutdown()).await;
+    assert_eq!(observed.numbers("abortTransaction"), [Some(1), Some(1)]);
 }
 
 #[tokio::test]
 async fn a_transaction_that_the_server_has_aborted_is_not_aborted_again() {
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::Refused(NO_SUCH_TRANSACTION, TRANSIENT)]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::CommandError(NO_SUCH_TRANSACTION, TRANSIENT)]);
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotApplied);
     drop(session);
-    bounded(watched.client.clone().shutdown()).await;
-    assert_eq!(watched.numbers("abortTransaction"), []);
+    bounded(observed.client.clone().shutdown()).await;
+    assert_eq!(observed.numbers("abortTransaction"), []);
 }
 
 #[tokio::test]
 async fn a_background_abort_waits_for_a_connection_as_long_as_the_transaction_may_be_open() {
     let deployment = Deployment::primary();
     let clock = Clock::stopped();
-    let watched = Watched::new(&deployment, "maxPoolSize=1").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
+    let observed = ObservedClient::new(&deployment, "maxPoolSize=1").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
     let slow = tokio::spawn({
-        let database = watched.client.database("db");
+        let database = observed.client.database("db");
         async move { bounded(database.run_command(doc! { "slow": 1 })).await }
     });
     deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
@@ -293,7 +293,7 @@ async fn a_background_abort_waits_for_a_connection_as_long_as_the_transaction_ma
     deployment.gate.open();
     slow.await.unwrap().unwrap_err();
     // The connection broke: the next one is made after the next heartbeat.
-    let aborted = watched.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"));
+    let aborted = observed.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"));
     clock.pass_until(Duration::from_millis(100), aborted).await;
 }
 
@@ -301,17 +301,17 @@ async fn a_background_abort_waits_for_a_connection_as_long_as_the_transaction_ma
 async fn shutdown_waits_five_seconds_for_an_abort_without_a_reply() {
     let deployment = Deployment::primary();
     let clock = Clock::stopped();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[Fault::Silence]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[Fault::NoReply]);
     drop(session);
     wait_for_abort(&deployment).await;
     let began = tokio::time::Instant::now();
-    let shutdown = watched.client.clone().shutdown().into_future();
+    let shutdown = observed.client.clone().shutdown().into_future();
     clock.pass_until(Duration::from_secs(1), shutdown).await;
     let waited = began.elapsed().as_secs();
     assert!((5..=8).contains(&waited), "{waited} s");
     clock.pass(Duration::from_secs(60)).await;
-    bounded(watched.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"))).await;
+    bounded(observed.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"))).await;
 }

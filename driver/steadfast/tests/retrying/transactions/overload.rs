@@ -6,7 +6,7 @@ use std::{pin::pin, time::Duration};
 use super::*;
 
 const REJECTED: &[&str] = &["SystemOverloadedError", "RetryableError"];
-const OVERLOADED: Fault = Fault::Refused(462, REJECTED);
+const OVERLOADED: Fault = Fault::CommandError(462, REJECTED);
 
 fn is_end_of(event: &CommandEvent, name: &str) -> bool {
     match event {
@@ -22,22 +22,22 @@ async fn retry_of_a_later_operation_stays_on_the_mongos_of_its_transaction() {
     // Without streaming, every connection but the monitor's belongs to an operation.
     let options = "maxIdleTimeMS=1&serverMonitoringMode=poll";
     for _ in 0..10 {
-        let (deployment, watched) = two_routers(options).await;
-        let mut session = begin(&watched).await;
-        insert(&watched, &mut session).await.unwrap();
-        let mongos = watched.addresses("insert");
+        let (deployment, observed) = two_mongos(options).await;
+        let mut session = begin(&observed).await;
+        insert(&observed, &mut session).await.unwrap();
+        let mongos = observed.addresses("insert");
         // The idle connection expires, by the real clock; the handshake of the next one is cut.
         std::thread::sleep(Duration::from_millis(2));
         deployment.cut_handshakes(1);
-        let inserted = insert(&watched, &mut session);
+        let inserted = insert(&observed, &mut session);
         clock.pass_until(Duration::from_millis(100), inserted).await.unwrap();
         let failed = |it: &CmapEvent| matches!(it, CmapEvent::ConnectionCheckoutFailed(_));
-        assert_eq!(watched.pools.seen().iter().filter(|it| failed(it)).count(), 1);
-        assert_eq!(watched.started("insert").len(), 2);
-        assert_eq!(watched.addresses("insert"), mongos);
+        assert_eq!(observed.pools.seen().iter().filter(|it| failed(it)).count(), 1);
+        assert_eq!(observed.started("insert").len(), 2);
+        assert_eq!(observed.addresses("insert"), mongos);
         assert!(session.is_pinned());
         commit(&mut session).await.unwrap();
-        assert_eq!(watched.addresses("commitTransaction"), mongos);
+        assert_eq!(observed.addresses("commitTransaction"), mongos);
     }
 }
 
@@ -45,22 +45,22 @@ async fn retry_of_a_later_operation_stays_on_the_mongos_of_its_transaction() {
 async fn commit_dropped_in_the_backoff_after_a_rejection_is_aborted_with_its_session() {
     let _clock = Clock::stopped();
     let deployment = Deployment::primary();
-    let watched = Watched::new(&deployment, "").await;
-    let mut session = begin(&watched).await;
-    insert(&watched, &mut session).await.unwrap();
-    deployment.suffer(&[OVERLOADED]);
+    let observed = ObservedClient::new(&deployment, "").await;
+    let mut session = begin(&observed).await;
+    insert(&observed, &mut session).await.unwrap();
+    deployment.inject(&[OVERLOADED]);
     {
         let mut commit = pin!(session.commit_transaction().into_future());
         tokio::select! {
             biased;
-            () = watched.commands.wait_for(1, |it| is_end_of(it, "commitTransaction")) => {}
+            () = observed.commands.wait_for(1, |it| is_end_of(it, "commitTransaction")) => {}
             ended = &mut commit => panic!("the backoff does not end: {ended:?}"),
         }
     }
     drop(session);
-    bounded(watched.client.clone().shutdown()).await;
-    assert_eq!(watched.numbers("commitTransaction"), [Some(1)]);
-    assert_eq!(watched.numbers("abortTransaction"), [Some(1)]);
+    bounded(observed.client.clone().shutdown()).await;
+    assert_eq!(observed.numbers("commitTransaction"), [Some(1)]);
+    assert_eq!(observed.numbers("abortTransaction"), [Some(1)]);
 }
 
 #[tokio::test]
@@ -68,16 +68,17 @@ async fn retry_that_finds_no_server_has_the_label_of_the_transaction() {
     for name in ["insert", "commitTransaction"] {
         let clock = Clock::stopped();
         let deployment = Deployment::primary();
-        let watched = Watched::new(&deployment, "").await;
-        let mut session = begin(&watched).await;
-        insert(&watched, &mut session).await.unwrap();
+        let observed = ObservedClient::new(&deployment, "").await;
+        let mut session = begin(&observed).await;
+        insert(&observed, &mut session).await.unwrap();
         // The rejection marks the server Unknown; the next check finds a secondary.
-        deployment.suffer(&[Fault::Refused(NOT_WRITABLE_PRIMARY, REJECTED)]);
-        deployment.say_after_fault(doc! { "isWritablePrimary": false, "secondary": true });
+        deployment.inject(&[Fault::CommandError(NOT_WRITABLE_PRIMARY, REJECTED)]);
+        deployment
+            .set_hello_fields_after_fault(doc! { "isWritablePrimary": false, "secondary": true });
         let step = Duration::from_secs(1);
         let (result, label) = match name {
             "insert" => {
-                let insert = insert(&watched, &mut session);
+                let insert = insert(&observed, &mut session);
                 (clock.pass_until(step, insert).await, TRANSIENT_TRANSACTION_ERROR)
             }
             _ => {

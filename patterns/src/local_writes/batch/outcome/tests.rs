@@ -10,7 +10,7 @@ use steadfast::error::WriteConcernError;
 /// `w` written, `r` rejected because of the document, `u` rejected for an unknown cause, `n` not applied, `?`
 /// in doubt, `a` applied and not durable, `s` not sent.
 fn letters(count: usize, answer: Result<InsertManyResult, Error>) -> String {
-    let letter = |fate: DocumentOutcome| match fate {
+    let letter = |outcome: DocumentOutcome| match outcome {
         DocumentOutcome::Written => 'w',
         DocumentOutcome::DocumentRejected(_) => 'r',
         DocumentOutcome::UnknownCause(_) => 'u',
@@ -24,16 +24,16 @@ fn letters(count: usize, answer: Result<InsertManyResult, Error>) -> String {
     of_each(count, answer).into_iter().map(letter).collect()
 }
 
-fn refusal(index: usize, code: i32) -> IndexedWriteError {
+fn write_error(index: usize, code: i32) -> IndexedWriteError {
     let index = i64::try_from(index).unwrap();
     bson::deserialize_from_document(doc! { "index": index, "code": code, "errmsg": "no" }).unwrap()
 }
 
-/// Reply to four documents: the inserted ones, and the rejected ones with their codes.
-fn partly(inserted: &[usize], refused: &[(usize, i32)], late: bool) -> Error {
+/// Error of four documents: the inserted ones, and the rejected ones with their codes.
+fn partial_error(inserted: &[usize], rejected: &[(usize, i32)], late: bool) -> Error {
     let concern = doc! { "code": 64, "errmsg": "late" };
     let concern: WriteConcernError = bson::deserialize_from_document(concern).unwrap();
-    let errors: Vec<_> = refused.iter().map(|&(index, code)| refusal(index, code)).collect();
+    let errors: Vec<_> = rejected.iter().map(|&(index, code)| write_error(index, code)).collect();
     let mut error = InsertManyError::default();
     error.write_errors = Some(errors).filter(|errors| !errors.is_empty());
     error.write_concern_error = late.then_some(concern);
@@ -46,43 +46,46 @@ fn with_outcome(outcome: Outcome) -> Error {
 }
 
 #[test]
-fn an_answer_without_an_error_is_for_all() {
+fn success_applies_to_every_document() {
     assert_eq!(letters(3, Ok(InsertManyResult::default())), "www");
 }
 
 #[test]
-fn an_error_of_the_whole_is_each_documents() {
+fn command_error_applies_to_every_document() {
     assert_eq!(letters(2, Err(with_outcome(Outcome::NotSent))), "ss");
     assert_eq!(letters(2, Err(with_outcome(Outcome::MaybeApplied))), "??");
     assert_eq!(letters(2, Err(Error::invalid_argument("too large"))), "rr");
 }
 
 #[test]
-fn what_is_refused_is_told_from_what_is_written() {
-    assert_eq!(letters(4, Err(partly(&[0, 2, 3], &[(1, 11000)], false))), "wrww");
-    assert_eq!(letters(4, Err(partly(&[], &[(0, 121), (1, 2), (2, 2), (3, 2)], false))), "rrrr");
+fn write_errors_apply_to_their_documents_only() {
+    assert_eq!(letters(4, Err(partial_error(&[0, 2, 3], &[(1, 11000)], false))), "wrww");
+    assert_eq!(
+        letters(4, Err(partial_error(&[], &[(0, 121), (1, 2), (2, 2), (3, 2)], false))),
+        "rrrr"
+    );
 }
 
 #[test]
-fn a_write_concern_error_is_of_all_that_was_inserted() {
-    assert_eq!(letters(4, Err(partly(&[0, 2, 3], &[(1, 11000)], true))), "araa");
+fn write_concern_error_applies_to_every_inserted_document() {
+    assert_eq!(letters(4, Err(partial_error(&[0, 2, 3], &[(1, 11000)], true))), "araa");
 }
 
 #[test]
-fn what_was_refused_for_a_state_goes_on() {
+fn statement_errors_of_a_server_state_are_failures_of_the_datacenter() {
     // NotWritablePrimary comes before execution; the shard behind a mongos may have begun.
-    let error = partly(&[0], &[(1, 10107), (2, 133), (3, 189)], false);
+    let error = partial_error(&[0], &[(1, 10107), (2, 133), (3, 189)], false);
     assert_eq!(letters(4, Err(error)), "wn??");
 }
 
 #[test]
-fn an_unlisted_code_is_told_from_refusals_and_failures() {
-    let error = partly(&[0], &[(1, 99_999), (2, 121), (3, 8000)], false);
+fn unlisted_code_has_an_unknown_cause() {
+    let error = partial_error(&[0], &[(1, 99_999), (2, 121), (3, 8000)], false);
     assert_eq!(letters(4, Err(error)), "wur?");
 }
 
 #[test]
-fn a_statement_error_after_several_attempts_is_in_doubt_unless_nothing_was_written() {
+fn statement_error_after_several_attempts_is_in_doubt_unless_no_writes_were_performed() {
     // NotWritablePrimary, DuplicateKey, FailedToSatisfyReadPreference
     for (code, first) in
         [(10107, Outcome::NotApplied), (11000, Outcome::NotApplied), (133, Outcome::MaybeApplied)]
@@ -94,23 +97,23 @@ fn a_statement_error_after_several_attempts_is_in_doubt_unless_nothing_was_writt
 }
 
 #[test]
-fn what_came_after_the_end_is_as_the_end_says() {
-    for (outcome, letters_of_it) in
+fn documents_after_the_end_of_a_batch_have_the_outcome_of_its_error() {
+    for (outcome, letters_expected) in
         [(Outcome::NotSent, "wrss"), (Outcome::NotApplied, "wrnn"), (Outcome::MaybeApplied, "wr??")]
     {
-        let error = partly(&[0], &[(1, 11000)], false).with_source(with_outcome(outcome));
-        assert_eq!(letters(4, Err(error)), letters_of_it);
+        let error = partial_error(&[0], &[(1, 11000)], false).with_source(with_outcome(outcome));
+        assert_eq!(letters(4, Err(error)), letters_expected);
     }
 }
 
 #[test]
-fn a_document_that_no_reply_speaks_of_is_in_doubt() {
-    assert_eq!(letters(3, Err(partly(&[0, 1], &[], false))), "ww?");
+fn document_missing_in_the_reply_is_in_doubt() {
+    assert_eq!(letters(3, Err(partial_error(&[0, 1], &[], false))), "ww?");
 }
 
 #[test]
-fn the_error_of_one_document_is_not_that_of_the_batch() {
-    let error = partly(&[], &[(0, 11000)], false);
+fn error_of_a_document_does_not_contain_the_batch_error() {
+    let error = partial_error(&[], &[(0, 11000)], false);
     let Some(DocumentOutcome::DocumentRejected(one)) = of_each(1, Err(error)).pop() else {
         panic!("it was rejected")
     };

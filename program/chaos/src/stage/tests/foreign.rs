@@ -1,4 +1,4 @@
-//! Deployments that were there before, and stay as they were.
+//! Runs on existing deployments, which are unchanged afterwards.
 
 use steadfast_embedded::Deployment;
 
@@ -8,13 +8,13 @@ fn foreign(uri: &str, faults: &[Fault], lasting: Duration) -> Plan {
     plan(Servers::Foreign(Uri::new(uri)), faults, lasting)
 }
 
-async fn refusal(uri: &str, faults: &[Fault]) -> String {
+async fn setup_error(uri: &str, faults: &[Fault]) -> String {
     let plan = foreign(uri, faults, Duration::from_secs(1));
     if let Err(invalid) = plan.check() {
         return invalid.to_string();
     }
-    let refused = timeout(BOUND, Stage::set(&plan, &silent())).await.expect("it is refused soon");
-    refused.err().expect("it is refused").to_string()
+    let started = timeout(RUN_TIMEOUT, Stage::set(&plan, &silent())).await.expect("no time-out");
+    started.err().expect("an error").to_string()
 }
 
 async fn collections(uri: &str) -> Vec<String> {
@@ -23,16 +23,16 @@ async fn collections(uri: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deployment_with_a_login_has_all_faults_but_kill_and_nothing_is_left_there() {
+async fn deployment_with_authentication_has_all_faults_except_kill() {
     let set = Deployment::replica_set(3).auth("ada", "se:cr@t").in_thread().start();
     let faults = [Fault::Cuts, Fault::Slow, Fault::Overload, Fault::Freeze, Fault::StepDown];
     let plan = foreign(&set.uri(), &faults, Duration::from_secs(8));
-    let is_seen =
-        |incidents: &[Incident]| has(incidents, &faults) && is_met(incidents, Fault::Freeze);
-    let (stage, incidents, _) = staged(plan, is_seen).await;
+    let is_expected =
+        |incidents: &[Incident]| has(incidents, &faults) && has_hits(incidents, Fault::Freeze);
+    let (stage, incidents, _) = run_until(plan, is_expected).await;
     assert_eq!(stage.server(), "MongoDB 8.0.0, replica set rs0");
-    assert_all_are_there(&stage).await;
-    assert_sound(&incidents, &faults);
+    assert_all_members_run(&stage).await;
+    assert_valid(&incidents, &faults);
     assert!(incidents.iter().all(|it| it.is_failover == (it.fault == Fault::StepDown)));
     assert!(!collections(&set.uri()).await.is_empty());
     stage.close().await.unwrap();
@@ -40,66 +40,66 @@ async fn a_deployment_with_a_login_has_all_faults_but_kill_and_nothing_is_left_t
 }
 
 #[tokio::test]
-async fn what_is_to_be_kept_is_kept() {
+async fn database_is_kept_if_the_plan_says_so() {
     let set = Deployment::replica_set(1).start();
     let mut plan = foreign(&set.uri(), &[], Duration::from_secs(1));
     plan.keep = true;
     let stage = Stage::set(&plan, &silent()).await.unwrap();
     let client = Client::with_uri_str(stage.straight_uri()).await.unwrap();
     stage.mark_written();
-    client.database("stage").collection("things").insert_one(doc! {}).await.unwrap();
-    stage.close().await.unwrap();
-    assert_eq!(collections(&set.uri()).await, ["things"]);
-}
-
-#[tokio::test]
-async fn a_database_that_is_there_already_is_refused_and_left_alone() {
-    let set = Deployment::replica_set(1).start();
-    let client = Client::with_uri_str(set.uri()).await.unwrap();
     client.database("stage").collection("orders").insert_one(doc! {}).await.unwrap();
-    let why = refusal(&set.uri(), &[Fault::Cuts]).await;
-    assert!(why.starts_with("--database: stage is there already"), "{why}");
+    stage.close().await.unwrap();
     assert_eq!(collections(&set.uri()).await, ["orders"]);
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_to_a_deployment_is_refused() {
+async fn existing_database_is_rejected_and_unchanged() {
     let set = Deployment::replica_set(1).start();
-    let why = refusal(&set.uri(), &[Fault::Cuts, Fault::Kill]).await;
-    assert!(why.contains("does not own the processes"), "{why}");
+    let client = Client::with_uri_str(set.uri()).await.unwrap();
+    client.database("stage").collection("orders").insert_one(doc! {}).await.unwrap();
+    let why = setup_error(&set.uri(), &[Fault::Cuts]).await;
+    assert!(why.starts_with("--database: stage already exists"), "{why}");
+    assert_eq!(collections(&set.uri()).await, ["orders"]);
+}
+
+#[tokio::test]
+async fn unsupported_faults_and_deployments_are_rejected() {
+    let set = Deployment::replica_set(1).start();
+    let why = setup_error(&set.uri(), &[Fault::Cuts, Fault::Kill]).await;
+    assert!(why.contains("kill is not supported with --uri"), "{why}");
 
     let alone = Deployment::standalone().start();
-    let why = refusal(&alone.uri(), &[Fault::Cuts]).await;
+    let why = setup_error(&alone.uri(), &[Fault::Cuts]).await;
     assert!(why.contains("standalone"), "{why}");
 
     let cluster = Deployment::sharded(&["alfa"]).start();
-    let why = refusal(&cluster.uri(), &[Fault::StepDown]).await;
+    let why = setup_error(&cluster.uri(), &[Fault::StepDown]).await;
     assert!(why.contains("sharded cluster"), "{why}");
 
     set.faults().kill(0);
-    let impatient = format!("{}&serverSelectionTimeoutMS=200", set.uri());
-    let why = refusal(&impatient, &[Fault::Cuts]).await;
+    let uri = format!("{}&serverSelectionTimeoutMS=200", set.uri());
+    let why = setup_error(&uri, &[Fault::Cuts]).await;
     assert!(why.contains("no suitable server"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sharded_cluster_has_the_faults_of_the_network() {
+async fn sharded_cluster_has_the_faults_of_the_network() {
     let cluster = Deployment::sharded(&["alfa", "bravo"]).in_thread().start();
     let faults = [Fault::Cuts, Fault::Slow, Fault::Overload, Fault::Freeze];
     let plan = foreign(&cluster.uri(), &faults, Duration::from_secs(6));
-    let is_seen = |incidents: &[Incident]| {
+    let is_expected = |incidents: &[Incident]| {
         let is_mongos = |it: &Incident| it.what.contains("a mongos, ") && it.hits > 0;
         has(incidents, &faults) && incidents.iter().any(is_mongos)
     };
-    let (stage, incidents, _) = staged(plan, is_seen).await;
+    let (stage, incidents, _) = run_until(plan, is_expected).await;
     assert_eq!(stage.server(), "MongoDB 8.0.0, sharded cluster");
-    assert_sound(&incidents, &faults);
+    assert_valid(&incidents, &faults);
     assert!(incidents.iter().all(|it| !it.is_failover));
 }
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_server_with_tls_and_a_login_is_reached_and_nothing_is_left_there() {
+async fn collections_are_dropped_on_a_real_server_with_tls_and_authentication() {
     testbed::require!(V6_0);
     use testbed::{Options, ReplicaSet, TestCa, User};
 
@@ -119,8 +119,8 @@ async fn a_real_server_with_tls_and_a_login_is_reached_and_nothing_is_left_there
     );
     let plan = foreign(&uri, &[Fault::Cuts, Fault::Slow], Duration::from_secs(2));
     let faults = [Fault::Cuts, Fault::Slow];
-    let (stage, incidents, _) = staged(plan, |incidents| has(incidents, &faults)).await;
-    assert_sound(&incidents, &faults);
+    let (stage, incidents, _) = run_until(plan, |incidents| has(incidents, &faults)).await;
+    assert_valid(&incidents, &faults);
     assert!(!collections(&uri).await.is_empty());
     stage.close().await.unwrap();
     assert!(collections(&uri).await.is_empty());

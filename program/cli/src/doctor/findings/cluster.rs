@@ -1,18 +1,18 @@
 //! Sharded clusters: their mongos and their shards.
 
-use super::{Findings, list, set::not_examined};
-use crate::doctor::facts::{Facts, Kind, MemberState, Shard};
+use super::{Findings, list, replica_set::not_examined};
+use crate::doctor::facts::{DeploymentKind, Facts, MemberState, Shard};
 
 pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
-    if facts.kind == Kind::Sharded && facts.servers.len() == 1 && !facts.is_direct() {
+    if facts.kind == DeploymentKind::Sharded && facts.servers.len() == 1 && !facts.is_direct() {
         findings.note(
-            "one_router",
+            "one_mongos",
             "the connection string names one mongos",
-            "A mongos does not report the others: when this one is down, the cluster is not found.",
+            "A mongos does not report the others: while this one is down, the cluster cannot be reached.",
             "Name two or more mongos.",
         );
     }
-    if !matches!(facts.kind, Kind::Sharded | Kind::LoadBalanced) {
+    if !matches!(facts.kind, DeploymentKind::Sharded | DeploymentKind::LoadBalanced) {
         return;
     }
     match (&facts.shards, &facts.cluster_error) {
@@ -26,24 +26,23 @@ pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
         (None, Some(error)) => findings.problem(
             "config_servers",
             "the mongos cannot read the list of shards",
-            &format!("It comes from the config servers. The mongos answered: {error}."),
-            "Start the members of the config servers' replica set. A mongos that reaches none of them \
-             sends no write to any shard.",
+            &format!("The list is on the config servers. The mongos returned: {error}."),
+            "Start the members of the config server replica set. Without it, a mongos cannot route writes.",
         ),
-        (None, None) if facts.kind == Kind::Sharded => {
+        (None, None) if facts.kind == DeploymentKind::Sharded => {
             not_examined("the list of shards", facts, findings);
         }
         (None, None) => {}
     }
 }
 
-/// Examines a shard; returns true if it is the reason why a command that needs all shards failed.
+/// Examines a shard. Returns `true` if it is the reason why a command that needs all shards failed.
 fn examine_shard(shard: &Shard, error: Option<&str>, findings: &mut Findings) -> bool {
     if shard.draining {
         findings.note(
             "draining",
             format!("the shard {} is being removed", shard.name),
-            "Its chunks are moved to other shards, which takes some of their strength.",
+            "Its chunks are being moved to other shards, which adds load to them.",
             "",
         );
     }
@@ -52,7 +51,7 @@ fn examine_shard(shard: &Shard, error: Option<&str>, findings: &mut Findings) ->
         return false;
     }
     if reached == 0 {
-        // Shards are often out of reach for applications. If the mongos reaches them, all is well.
+        // Applications often cannot connect to shards directly. A shard that the mongos reaches is not a problem.
         if error.is_some() {
             without_primary(shard, findings);
         }
@@ -69,25 +68,25 @@ fn examine_shard(shard: &Shard, error: Option<&str>, findings: &mut Findings) ->
             "shard_member_unreachable",
             format!("{} of the shard {} cannot be reached from here", list(&unreached), shard.name),
             &format!(
-                "If that is because it is down, {reached} of {members} members are left, and a primary needs \
-                 a majority of the votes."
+                "If it is down, {reached} of {members} members are left, and a primary needs a majority of the \
+                 votes."
             ),
-            "Bring it back before anything else is taken down.",
+            "Restart it before another member is stopped.",
         );
     }
     for member in shard.members.iter().filter(|member| member.state == MemberState::Other) {
         findings.warning(
             "not_ready",
             format!("{} of the shard {} is neither primary nor secondary", member.host, shard.name),
-            "It is starting up, recovering or votes only: it serves no reads and may not take over.",
-            "Look at its stateStr in rs.status(), and into its log.",
+            "It is starting, recovering or an arbiter: it serves no reads and may not become primary.",
+            "Check its stateStr in rs.status(), and its log.",
         );
     }
     if members == 1 {
         findings.note(
             "one_member",
             format!("the shard {} has one member", shard.name),
-            "When this server is down, there is no other for its documents.",
+            "While this server is down, its documents are not available.",
             "For production, add two members.",
         );
     }
@@ -97,8 +96,8 @@ fn examine_shard(shard: &Shard, error: Option<&str>, findings: &mut Findings) ->
 fn without_primary(shard: &Shard, findings: &mut Findings) {
     let (members, reached) = (shard.members.len(), shard.reached().count());
     let next = if 2 * reached > members {
-        "An election may be going on: run this again. If there is still none, look into the members' logs, \
-         and at rs.status()."
+        "An election may be in progress: run this again. If there is still no primary, check the members' logs \
+         and rs.status()."
     } else {
         "Start its members that are down: a primary needs a majority of the votes."
     };
@@ -106,19 +105,19 @@ fn without_primary(shard: &Shard, findings: &mut Findings) {
         "shard_without_primary",
         format!("the shard {} has no primary", shard.name),
         &format!(
-            "Writes to its documents wait or fail, and so do reads from the primary. {reached} of {members} \
-             members can be reached from here."
+            "Writes to its documents and reads from the primary wait or fail. {reached} of {members} members can \
+             be reached from here."
         ),
         next,
     );
 }
 
-/// No shard is known to be the reason: they cannot be reached from here, or all is well by now.
+/// Reports an error without a known cause: the shards cannot be reached from here, or have recovered.
 fn unanswered(error: &str, findings: &mut Findings) {
     findings.problem(
         "shards_unanswered",
-        "not all shards answer the mongos",
+        "not all shards reply to the mongos",
         &format!("A command that needs every shard failed: {error}."),
-        "Run this again. If it fails again, look at rs.status() of each shard.",
+        "Run this again. If it fails again, check rs.status() of each shard.",
     );
 }

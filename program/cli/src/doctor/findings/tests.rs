@@ -1,4 +1,4 @@
-//! Each finding on the facts that call for it, and on healthy facts none.
+//! Tests of the findings: each on facts that cause it, and none on healthy facts.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use steadfast::{
 
 use super::{Level, diagnose};
 use crate::doctor::facts::{
-    Clock, Facts, Failure, Kind, Member, MemberState, RecordLifetime, Server, Shard, ShardMember,
+    Clock, DeploymentFailure, DeploymentKind, Facts, Member, MemberState, RecordLifetime, Server,
+    Shard, ShardMember,
 };
 
-/// What healthy applications write.
+/// Connection string without findings.
 const GOOD: &str =
     "mongodb://app:secret@a,b,c/?replicaSet=rs0&tls=true&timeoutMS=5000&appName=shop";
 
@@ -39,11 +40,11 @@ fn member(host: &str) -> Member {
     Member { host: address(host).to_string(), votes: true, arbiter: false, hidden: false }
 }
 
-/// A healthy replica set of a, b and c, and whoever is logged in there.
+/// Facts of a healthy replica set of a, b and c with an authenticated user.
 fn set(uri: &str) -> Facts {
     let mut facts = Facts::before(ConnectionString::parse(uri).unwrap(), Duration::from_secs(6));
     facts.seeds = ["a", "b", "c"].map(address).to_vec();
-    facts.kind = Kind::ReplicaSet;
+    facts.kind = DeploymentKind::ReplicaSet;
     facts.servers = vec![
         server("a", ServerType::RsPrimary),
         server("b", ServerType::RsSecondary),
@@ -61,7 +62,7 @@ fn minutes(minutes: u64) -> RecordLifetime {
 
 fn standalone(uri: &str) -> Facts {
     let mut facts = set(uri);
-    facts.kind = Kind::Standalone;
+    facts.kind = DeploymentKind::Standalone;
     facts.seeds.truncate(1);
     facts.servers = vec![Server { set_name: None, ..server("a", ServerType::Standalone) }];
     facts.members = None;
@@ -69,7 +70,7 @@ fn standalone(uri: &str) -> Facts {
     facts
 }
 
-/// Codes and levels of what is not as it should be.
+/// Returns codes and levels of findings that are not ok.
 fn found(facts: &Facts) -> Vec<(&'static str, Level)> {
     let findings = diagnose(facts).into_iter().filter(|finding| finding.level != Level::Ok);
     findings.map(|finding| (finding.code, finding.level)).collect()
@@ -81,7 +82,7 @@ fn assert_found(facts: &Facts, expected: &[(&'static str, Level)]) {
 }
 
 #[test]
-fn a_healthy_set_gives_no_cause_for_complaint() {
+fn healthy_replica_set_has_ok_findings_only() {
     let facts = set(GOOD);
     assert_found(&facts, &[]);
     let ok: Vec<_> = diagnose(&facts).into_iter().map(|finding| finding.code).collect();
@@ -96,14 +97,14 @@ fn a_healthy_set_gives_no_cause_for_complaint() {
 }
 
 #[test]
-fn a_record_lifetime_below_the_session_timeout_is_found() {
+fn record_lifetime_below_the_session_timeout_is_found() {
     let mut facts = set(GOOD);
     for (lifetime, session_minutes, found) in [
         (minutes(0), 30, Some(("record_lifetime", Level::Warning))),
         (minutes(29), 30, Some(("record_lifetime", Level::Warning))),
         (minutes(30), 30, None),
         (minutes(30), 60, Some(("record_lifetime", Level::Warning))),
-        // As long as the sessions, and yet no protection.
+        // As long as the session time-out, but too short for a retry.
         (minutes(1), 1, Some(("record_lifetime", Level::Warning))),
         (minutes(5), 1, None),
         (RecordLifetime::Denied, 30, Some(("record_lifetime_not_read", Level::Note))),
@@ -134,7 +135,7 @@ fn a_record_lifetime_below_the_session_timeout_is_found() {
 }
 
 #[test]
-fn what_is_wrong_says_why_and_what_to_do() {
+fn findings_that_are_not_ok_have_a_reason_and_advice() {
     for finding in diagnose(&Facts::before(
         ConnectionString::parse("mongodb://a/?w=1&retryWrites=false").unwrap(),
         Duration::from_secs(6),
@@ -144,9 +145,9 @@ fn what_is_wrong_says_why_and_what_to_do() {
     }
 }
 
-/// An option that is added to a healthy connection string, and what is found then.
+/// Adds each option to a healthy connection string, and compares the finding.
 #[test]
-fn options_that_do_nothing_or_harm_are_found() {
+fn useless_and_harmful_options_are_found() {
     use Level::{Note, Problem, Warning};
     for (option, code, level) in [
         ("retryWrites=false", "retryable_writes", Warning),
@@ -160,8 +161,8 @@ fn options_that_do_nothing_or_harm_are_found() {
         ("tlsInsecure=true", "tls_unverified", Warning),
         ("tlsAllowInvalidCertificates=true", "tls_unverified", Warning),
         ("tlsAllowInvalidHostnames=true", "tls_unverified", Warning),
-        ("serverSelectionTimeoutMS=500", "hasty_selection", Warning),
-        ("serverSelectionTimeoutMS=5000", "hasty_selection", Note),
+        ("serverSelectionTimeoutMS=500", "short_selection_timeout", Warning),
+        ("serverSelectionTimeoutMS=5000", "short_selection_timeout", Note),
         ("connectTimeoutMS=0", "connect_timeout", Warning),
         ("maxPoolSize=1", "pool_of_one", Warning),
         ("maxPoolSize=0", "pool_without_limit", Note),
@@ -172,9 +173,9 @@ fn options_that_do_nothing_or_harm_are_found() {
         ("maxAdaptiveRetries=0", "overload", Note),
         ("noSuchOption=1", "option_ignored", Warning),
         ("maxIdleTimeMS=soon", "option_ignored", Warning),
-        ("readPreference=secondary&readPreferenceTags=dc:x", "nobody_to_read", Problem),
-        ("readPreference=nearest&readPreferenceTags=dc:x", "nobody_to_read", Problem),
-        ("readPreference=secondaryPreferred&readPreferenceTags=dc:x", "nobody_to_read", Note),
+        ("readPreference=secondary&readPreferenceTags=dc:x", "no_server_to_read", Problem),
+        ("readPreference=nearest&readPreferenceTags=dc:x", "no_server_to_read", Problem),
+        ("readPreference=secondaryPreferred&readPreferenceTags=dc:x", "no_server_to_read", Note),
     ] {
         assert_found(&set(&format!("{GOOD}&{option}")), &[(code, level)]);
     }
@@ -191,7 +192,7 @@ fn options_that_do_nothing_or_harm_are_found() {
 }
 
 #[test]
-fn options_that_are_missed_or_too_small_are_found() {
+fn missing_options_and_short_timeouts_are_found() {
     use Level::{Note, Warning};
     let without = |part: &str| set(&GOOD.replace(part, ""));
     assert_found(&without("&timeoutMS=5000"), &[("deadlines", Note)]);
@@ -201,15 +202,15 @@ fn options_that_are_missed_or_too_small_are_found() {
     let mut one_seed = set(GOOD);
     one_seed.seeds.truncate(1);
     assert_found(&one_seed, &[("one_seed", Note)]);
-    let hasty = set(&GOOD.replace("timeoutMS=5000", "timeoutMS=1"));
-    assert_found(&hasty, &[("limit_too_short", Level::Problem)]);
+    let short = set(&GOOD.replace("timeoutMS=5000", "timeoutMS=1"));
+    assert_found(&short, &[("limit_too_short", Level::Problem)]);
     let late = set(&GOOD.replace("timeoutMS", "socketTimeoutMS"));
     assert_found(&late, &[("deadlines", Note), ("socket_timeout", Note)]);
 }
 
-/// A change of a healthy set, and what is found then.
+/// Changes the facts of a healthy replica set, and compares the finding.
 #[test]
-fn what_ails_a_set_is_found() {
+fn problems_of_a_replica_set_are_found() {
     use Level::{Note, Problem, Warning};
     type Change = fn(&mut Facts);
     let rows: &[(Change, &str, Level)] = &[
@@ -230,12 +231,20 @@ fn what_ails_a_set_is_found() {
         (|it| it.storage_engine = Some("mmapv1".to_owned()), "retryable_writes", Warning),
         (|it| it.servers[1].max_wire_version = Some(5), "retryable_writes", Warning),
         (
-            |it| it.failure = Some(Failure::Incompatible("too old".to_owned())),
+            |it| it.failure = Some(DeploymentFailure::Incompatible("too old".to_owned())),
             "incompatible",
             Problem,
         ),
-        (|it| it.failure = Some(Failure::Login("no".to_owned())), "login_refused", Problem),
-        (|it| it.failure = Some(Failure::Other("no".to_owned())), "no_connection", Problem),
+        (
+            |it| it.failure = Some(DeploymentFailure::Authentication("no".to_owned())),
+            "login_failed",
+            Problem,
+        ),
+        (
+            |it| it.failure = Some(DeploymentFailure::Other("no".to_owned())),
+            "no_connection",
+            Problem,
+        ),
     ];
     for (place, (change, code, level)) in rows.iter().enumerate() {
         let mut facts = set(GOOD);
@@ -246,7 +255,7 @@ fn what_ails_a_set_is_found() {
 }
 
 #[test]
-fn members_that_are_down_leave_fewer_to_spare() {
+fn unreachable_members_reduce_the_spare_votes() {
     let mut facts = set(GOOD);
     facts.servers[1].server_type = ServerType::Unknown;
     let expected = [("member_unreachable", Level::Problem), ("votes", Level::Warning)];
@@ -261,7 +270,7 @@ fn members_that_are_down_leave_fewer_to_spare() {
 }
 
 #[test]
-fn a_difference_within_the_time_of_the_question_is_none() {
+fn clock_difference_within_the_round_trip_is_ignored() {
     let mut facts = set(GOOD);
     let clock = facts.servers[0].clock.as_mut().unwrap();
     *clock = Clock { ahead_ms: 1_500, uncertainty: Duration::from_millis(900) };
@@ -269,19 +278,19 @@ fn a_difference_within_the_time_of_the_question_is_none() {
 }
 
 #[test]
-fn servers_whose_clocks_are_on_either_side_of_ours_differ_more_from_each_other() {
+fn clocks_of_servers_are_compared_with_each_other() {
     let mut facts = set(GOOD);
     facts.servers[0].clock.as_mut().unwrap().ahead_ms = 20_000;
     facts.servers[2].clock.as_mut().unwrap().ahead_ms = -20_000;
     assert_found(&facts, &[("clocks", Level::Warning)]);
-    let said = &diagnose(&facts)[0].what;
-    assert_eq!(said, "the clock of a:27017 is 40s ahead of that of c:27017");
+    let what = &diagnose(&facts)[0].what;
+    assert_eq!(what, "the clock of a:27017 is 40s ahead of that of c:27017");
 }
 
 #[test]
-fn a_set_without_a_primary_says_who_is_there() {
+fn missing_primary_is_reported_with_the_reachable_members() {
     let mut facts = set(GOOD);
-    facts.failure = Some(Failure::NoServer("none".to_owned()));
+    facts.failure = Some(DeploymentFailure::NoServer("none".to_owned()));
     facts.servers[0].server_type = ServerType::Unknown;
     facts.servers[0].error = Some("I/O error: Connection refused (server a:27017)".to_owned());
     facts.servers[1].server_type = ServerType::Unknown;
@@ -296,16 +305,16 @@ fn a_set_without_a_primary_says_who_is_there() {
     let findings = diagnose(&facts);
     assert_eq!(findings[0].what, "a:27017 cannot be reached; others can");
     assert!(findings[0].why.starts_with("Connection refused. One"), "{}", findings[0].why);
-    assert!(findings[1].why.starts_with("It did not answer within 6s."), "{}", findings[1].why);
+    assert!(findings[1].why.starts_with("It did not reply within 6s."), "{}", findings[1].why);
     assert!(findings[2].why.contains("1 of 3 members"), "{}", findings[2].why);
     assert!(findings[2].next.contains("a majority of the votes"), "{}", findings[2].next);
     facts.servers[1].server_type = ServerType::RsSecondary;
     let election = diagnose(&facts).into_iter().find(|it| it.code == "no_primary").unwrap();
-    assert!(election.next.contains("An election may be going on"), "{}", election.next);
+    assert!(election.next.contains("An election may be in progress"), "{}", election.next);
 }
 
 #[test]
-fn names_that_only_the_set_knows_are_told_from_servers_that_are_down() {
+fn other_names_of_members_are_distinguished_from_unreachable_servers() {
     let mut facts = set(GOOD);
     facts.seeds = vec![address("proxy:1")];
     facts.left_out = vec![server("proxy:1", ServerType::RsPrimary)];
@@ -314,22 +323,22 @@ fn names_that_only_the_set_knows_are_told_from_servers_that_are_down() {
     assert_eq!(findings[0].code, "member_unreachable");
     assert!(findings[0].next.contains("make the name resolve here"), "{}", findings[0].next);
     let names = findings.iter().find(|it| it.code == "other_names").unwrap();
-    assert_eq!(names.what, "the set does not know proxy:1 by that name");
+    assert_eq!(names.what, "the replica set configuration does not contain proxy:1");
 }
 
 #[test]
-fn servers_that_were_not_asked_for_are_named() {
+fn unexpected_servers_are_reported() {
     use ServerType::{Mongos, RsPrimary, Standalone};
     for (server_type, set_name, kind, code) in [
-        (RsPrimary, Some("other"), Kind::Unknown, "wrong_set_name"),
-        (Standalone, None, Kind::Unknown, "not_a_member"),
-        (Mongos, None, Kind::Unknown, "not_a_member"),
-        (RsPrimary, Some("rs0"), Kind::Sharded, "not_a_router"),
+        (RsPrimary, Some("other"), DeploymentKind::Unknown, "wrong_set_name"),
+        (Standalone, None, DeploymentKind::Unknown, "not_a_member"),
+        (Mongos, None, DeploymentKind::Unknown, "not_a_member"),
+        (RsPrimary, Some("rs0"), DeploymentKind::Sharded, "not_a_mongos"),
     ] {
         let mut facts = set(GOOD);
         facts.kind = kind;
         facts.servers.clear();
-        facts.failure = Some(Failure::NoServer("no server answered".to_owned()));
+        facts.failure = Some(DeploymentFailure::NoServer("no server replied".to_owned()));
         let set_name = set_name.map(str::to_owned);
         facts.left_out = vec![Server { set_name, ..server("a", server_type) }];
         let problems: Vec<_> =
@@ -339,7 +348,7 @@ fn servers_that_were_not_asked_for_are_named() {
 }
 
 #[test]
-fn each_reason_has_its_advice() {
+fn connection_error_determines_the_advice() {
     for (error, advice) in [
         ("I/O error: cannot connect: Connection refused (os error 111)", "Nothing listens there"),
         ("invalid peer certificate: UnknownIssuer", "tlsCAFile"),
@@ -349,10 +358,10 @@ fn each_reason_has_its_advice() {
         ("timed out", "no firewall"),
     ] {
         let mut facts = set(GOOD);
-        facts.kind = Kind::Unknown;
+        facts.kind = DeploymentKind::Unknown;
         facts.servers = vec![Server::unknown(address("a"))];
         facts.servers[0].error = Some(error.to_owned());
-        facts.failure = Some(Failure::NoServer("no server answered".to_owned()));
+        facts.failure = Some(DeploymentFailure::NoServer("no server replied".to_owned()));
         assert_found(&facts, &[("unreachable", Level::Problem)]);
         let findings = diagnose(&facts);
         assert!(findings[0].next.contains(advice), "{error}: {}", findings[0].next);
@@ -360,40 +369,45 @@ fn each_reason_has_its_advice() {
 }
 
 #[test]
-fn a_standalone_server_lacks_what_sets_have() {
+fn standalone_server_has_no_retryable_writes_transactions_and_change_streams() {
     use Level::{Note, Warning};
     let good = GOOD.replace("replicaSet=rs0&", "");
     assert_found(
         &standalone(&good),
         &[("retryable_writes", Warning), ("transactions", Note), ("change_streams", Note)],
     );
-    assert_eq!(found(&standalone(&format!("{good}&w=1"))).len(), 3, "w=1 loses nothing there");
+    assert_eq!(
+        found(&standalone(&format!("{good}&w=1"))).len(),
+        3,
+        "w=1 is safe on a standalone server"
+    );
 }
 
 #[test]
-fn a_direct_connection_is_told_from_a_standalone_server() {
+fn direct_connection_to_a_member_is_reported_with_its_role() {
     let good = GOOD.replace("a,b,c", "a").replace("replicaSet=rs0", "directConnection=true");
-    for (server_type, said) in
-        [(ServerType::RsPrimary, "primary now"), (ServerType::RsSecondary, "takes no writes")]
-    {
+    for (server_type, part) in [
+        (ServerType::RsPrimary, "the primary at present"),
+        (ServerType::RsSecondary, "writes fail"),
+    ] {
         let mut facts = set(&good);
         facts.seeds.truncate(1);
         facts.servers = vec![server("a", server_type)];
         assert_found(&facts, &[("direct_connection", Level::Warning)]);
-        assert!(diagnose(&facts)[0].what.contains(said), "{}", diagnose(&facts)[0].what);
+        assert!(diagnose(&facts)[0].what.contains(part), "{}", diagnose(&facts)[0].what);
     }
 }
 
 #[test]
-fn a_cluster_with_one_router_has_no_other() {
+fn one_mongos_and_a_draining_shard_are_noted() {
     let mut facts = standalone(&GOOD.replace("replicaSet=rs0&", ""));
-    facts.kind = Kind::Sharded;
+    facts.kind = DeploymentKind::Sharded;
     facts.servers[0].server_type = ServerType::Mongos;
     facts.shards = Some(vec![Shard { draining: true, ..shard("s1", &[]) }]);
-    assert_found(&facts, &[("one_router", Level::Note), ("draining", Level::Note)]);
+    assert_found(&facts, &[("one_mongos", Level::Note), ("draining", Level::Note)]);
 }
 
-/// A shard whose members are in these states.
+/// Returns a shard with members in these states.
 fn shard(name: &str, states: &[MemberState]) -> Shard {
     let member = |(place, state): (usize, &MemberState)| ShardMember {
         host: format!("{name}-{place}:1"),
@@ -408,20 +422,20 @@ fn shard(name: &str, states: &[MemberState]) -> Shard {
 }
 
 #[test]
-fn a_shard_without_a_primary_is_a_problem() {
+fn shards_are_examined_by_the_states_of_their_members() {
     use Level::{Note, Problem, Warning};
     let primary = || MemberState::Primary;
     let secondary = |knows_primary| MemberState::Secondary { knows_primary };
     let unreached = || MemberState::Unreached("connection refused".to_owned());
-    let well = || shard("s0", &[primary(), secondary(true), secondary(true)]);
+    let healthy = || shard("s0", &[primary(), secondary(true), secondary(true)]);
     let failed = || Some("operation exceeded time limit".to_owned());
-    let gone = ("shard_without_primary", Problem);
+    let no_primary = ("shard_without_primary", Problem);
     for (members, cluster_error, expected) in [
         (vec![primary(), secondary(true), secondary(true)], None, vec![]),
-        (vec![unreached(), unreached(), secondary(false)], failed(), vec![gone]),
-        (vec![secondary(false), secondary(false), secondary(false)], None, vec![gone]),
-        (vec![unreached(), unreached(), unreached()], failed(), vec![gone]),
-        // The mongos reaches what this machine does not.
+        (vec![unreached(), unreached(), secondary(false)], failed(), vec![no_primary]),
+        (vec![secondary(false), secondary(false), secondary(false)], None, vec![no_primary]),
+        (vec![unreached(), unreached(), unreached()], failed(), vec![no_primary]),
+        // The mongos reaches the members, this machine does not.
         (vec![unreached(), unreached(), unreached()], None, vec![]),
         (
             vec![unreached(), secondary(true), secondary(true)],
@@ -438,7 +452,7 @@ fn a_shard_without_a_primary_is_a_problem() {
         ),
     ] {
         let mut facts = cluster();
-        facts.shards = Some(vec![well(), shard("s1", &members)]);
+        facts.shards = Some(vec![healthy(), shard("s1", &members)]);
         facts.cluster_error = cluster_error;
         assert_found(&facts, &expected);
     }
@@ -448,10 +462,10 @@ fn a_shard_without_a_primary_is_a_problem() {
     assert_found(&facts, &[("config_servers", Problem)]);
 }
 
-/// A cluster with two mongos.
+/// Facts of a cluster with two mongos.
 fn cluster() -> Facts {
     let mut facts = standalone(&GOOD.replace("replicaSet=rs0&", "").replace("a,b,c", "a,b"));
-    facts.kind = Kind::Sharded;
+    facts.kind = DeploymentKind::Sharded;
     let mongos = |host| Server { set_name: None, ..server(host, ServerType::Mongos) };
     facts.servers = ["a", "b"].map(mongos).to_vec();
     facts.seeds = ["a", "b"].map(address).to_vec();
@@ -459,7 +473,7 @@ fn cluster() -> Facts {
 }
 
 #[test]
-fn who_may_log_in_is_told() {
+fn missing_and_disabled_authentication_are_reported() {
     use Level::{Note, Problem, Warning};
     let mut facts = set(GOOD);
     facts.login = Default::default();

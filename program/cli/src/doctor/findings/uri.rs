@@ -1,4 +1,4 @@
-//! Options of the connection string that do nothing, do harm, or are missed.
+//! Options of the connection string that have no effect, are harmful, or are missing.
 
 use std::time::Duration;
 
@@ -9,27 +9,28 @@ use steadfast::{
 
 use super::{Findings, list};
 use crate::{
-    doctor::facts::{Facts, Kind, Server},
+    doctor::facts::{DeploymentKind, Facts, Server},
     duration,
 };
 
-/// An election takes about as long, and longer if the primary's end is to be noticed first.
+/// Approximate duration of an election, including the detection of a failed primary.
 const ELECTION: Duration = Duration::from_secs(10);
-const HASTY: Duration = Duration::from_secs(2);
+/// Shorter server selection time-outs are a warning.
+const SHORT: Duration = Duration::from_secs(2);
 
 pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
     for warning in &facts.uri.warnings {
         findings.warning(
             "option_ignored",
             format!("connection string: {warning}"),
-            "What it was meant for does not happen.",
-            "Correct it, or take it out.",
+            "The option has no effect.",
+            "Correct it, or remove it.",
         );
     }
     writes(facts, findings);
     overruled(facts, findings);
     without_effect(facts, findings);
-    membership(facts, findings);
+    connection_mode(facts, findings);
     timeouts(facts, findings);
     too_short(facts, findings);
     pool(facts, findings);
@@ -39,8 +40,8 @@ pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
         findings.note(
             "app_name",
             "the connection string has no appName",
-            "Servers' logs and currentOp cannot tell this application from others.",
-            "Add appName=, with a name of yours.",
+            "Server logs and currentOp do not show which connections belong to this application.",
+            "Add appName= with the name of the application.",
         );
     }
 }
@@ -51,14 +52,14 @@ fn writes(facts: &Facts, findings: &mut Findings) {
         Some(Acknowledgment::Nodes(0)) => findings.warning(
             "w0",
             "w=0: writes are not acknowledged",
-            "A write that fails is not heard of.",
-            "Take w=0 out of the connection string.",
+            "Errors of writes are not reported.",
+            "Remove w=0 from the connection string.",
         ),
-        Some(Acknowledgment::Nodes(1)) if facts.kind != Kind::Standalone => findings.warning(
+        Some(Acknowledgment::Nodes(1)) if facts.kind != DeploymentKind::Standalone => findings.warning(
             "w1",
             "w=1: writes are acknowledged by the primary alone",
-            "If it fails before others have the write, an acknowledged write is lost, retries or not.",
-            "Write w=majority, or leave w out: since MongoDB 5.0 that means majority.",
+            "If it fails before a write is replicated, the acknowledged write is lost, despite retries.",
+            "Set w=majority, or omit w: majority is the default since MongoDB 5.0.",
         ),
         _ => {}
     }
@@ -67,21 +68,21 @@ fn writes(facts: &Facts, findings: &mut Findings) {
             "journal",
             "journal=false: writes are acknowledged before they are on a disk",
             "When servers lose power, acknowledged writes may be lost.",
-            "Take journal=false out of the connection string.",
+            "Remove journal=false from the connection string.",
         );
     }
     let one = matches!(concern.w, Some(Acknowledgment::Nodes(0 | 1)));
     if concern.w_timeout.is_some_and(|it| !it.is_zero()) && one {
         findings.note(
             "w_timeout",
-            "wTimeoutMS does nothing here",
-            "It limits the wait for other members, and w asks for none.",
-            "Take it out, or write w=majority.",
+            "wTimeoutMS has no effect",
+            "It limits the wait for other members, which w does not require.",
+            "Remove it, or set w=majority.",
         );
     }
 }
 
-/// What a deadline takes the place of.
+/// Reports time-outs that `timeoutMS` overrules or should replace.
 fn overruled(facts: &Facts, findings: &mut Findings) {
     let uri = &facts.uri;
     let w_timeout = uri.write_concern.as_ref().and_then(|concern| concern.w_timeout);
@@ -96,17 +97,17 @@ fn overruled(facts: &Facts, findings: &mut Findings) {
         if !given.is_empty() {
             findings.note(
                 "overruled",
-                format!("timeoutMS is set, so that {} does not count", list(given)),
-                "A call's one deadline limits each of its steps.",
-                "Take what does not count out of the connection string.",
+                format!("timeoutMS overrules {}", list(given)),
+                "The deadline of an operation limits each of its steps.",
+                "Remove the overruled options from the connection string.",
             );
         }
     } else if uri.socket_timeout.is_some_and(|it| !it.is_zero()) {
         findings.note(
             "socket_timeout",
-            "socketTimeoutMS closes connections on which a reply is late",
-            "The server goes on with what it was asked, the call is sent once more, and both are work.",
-            "Use timeoutMS instead: the server is told how much time is left.",
+            "socketTimeoutMS closes connections with a late reply",
+            "The server continues the command, and the driver retries it, which adds load.",
+            "Use timeoutMS instead: the server receives the remaining time as maxTimeMS.",
         );
     }
 }
@@ -117,53 +118,53 @@ fn without_effect(facts: &Facts, findings: &mut Findings) {
     let rows = [
         (
             uri.server_selection_try_once.is_some(),
-            "serverSelectionTryOnce does nothing",
-            "It is for drivers with one thread.",
+            "serverSelectionTryOnce has no effect",
+            "It is for single-threaded drivers.",
         ),
         (
             uri.uuid_representation.is_some(),
-            "uuidRepresentation does nothing",
-            "The type of a value says how it is written: bson::Uuid is the standard representation.",
+            "uuidRepresentation has no effect",
+            "The type of a value determines its representation: bson::Uuid is the standard one.",
         ),
         (
             uri.zlib_compression_level.is_some() && !zlib,
-            "zlibCompressionLevel does nothing",
-            "compressors does not name zlib.",
+            "zlibCompressionLevel has no effect",
+            "compressors does not contain zlib.",
         ),
         (
             uri.auth_source.is_some() && uri.credential.is_none(),
-            "authSource does nothing",
-            "The connection string names no user.",
+            "authSource has no effect",
+            "The connection string has no user.",
         ),
     ];
     for (given, what, why) in rows {
         if given {
-            findings.note("no_effect", what, why, "Take it out of the connection string.");
+            findings.note("no_effect", what, why, "Remove it from the connection string.");
         }
     }
 }
 
-fn membership(facts: &Facts, findings: &mut Findings) {
-    if facts.kind != Kind::ReplicaSet {
+fn connection_mode(facts: &Facts, findings: &mut Findings) {
+    if facts.kind != DeploymentKind::ReplicaSet {
         return;
     }
     let set = facts.set_name().unwrap_or("<name>");
     if facts.is_direct() {
         let primary = facts.primary().is_some();
-        let now = if primary { "primary now" } else { "not the primary: it takes no writes" };
+        let role = if primary { "the primary at present" } else { "not the primary: writes fail" };
         findings.warning(
             "direct_connection",
-            format!("directConnection=true to a member of the set {set}, which is {now}"),
-            "Only this member is used: after an election, nothing is retried on the new primary.",
-            "For an application, take directConnection out of the connection string.",
+            format!("directConnection=true to a member of the replica set {set}, which is {role}"),
+            "Only this member is used: after an election, operations are not retried on the new primary.",
+            "For an application, remove directConnection from the connection string.",
         );
         return;
     }
     if facts.uri.replica_set.is_none() {
         findings.note(
             "set_name_missing",
-            "the connection string does not say replicaSet",
-            "The servers are taken for what they say they are; a host of another set would be, too.",
+            "the connection string has no replicaSet",
+            "The driver cannot detect a host that belongs to another replica set.",
             &format!("Add replicaSet={set}."),
         );
     }
@@ -172,7 +173,7 @@ fn membership(facts: &Facts, findings: &mut Findings) {
         findings.note(
             "one_seed",
             format!("the connection string names one host of {members}"),
-            "If that one is down when an application starts, the set is not found.",
+            "If that host is down when an application starts, the replica set is not found.",
             &format!("Name {}.", list(facts.servers.iter().map(|it| &it.address))),
         );
     }
@@ -181,35 +182,35 @@ fn membership(facts: &Facts, findings: &mut Findings) {
 fn timeouts(facts: &Facts, findings: &mut Findings) {
     if let Some(given) = facts.uri.server_selection_timeout
         && given < ELECTION
-        && facts.kind != Kind::Standalone
+        && facts.kind != DeploymentKind::Standalone
     {
         let what = format!("serverSelectionTimeoutMS is {}", duration::show(given));
-        let why = "An election takes about ten seconds, and longer if machines fail. Calls in that time \
-                   fail that would have succeeded.";
-        let next = "Leave it out: half a minute is the default. For calls that must end sooner, use \
-                    timeoutMS.";
-        if given < HASTY {
-            findings.warning("hasty_selection", what, why, next);
+        let why = "An election takes about ten seconds, and longer if machines fail. Operations in that time fail \
+                   that would succeed with a longer time-out.";
+        let next =
+            "Omit it: the default is 30 seconds. For operations with a deadline, use timeoutMS.";
+        if given < SHORT {
+            findings.warning("short_selection_timeout", what, why, next);
         } else {
-            findings.note("hasty_selection", what, why, next);
+            findings.note("short_selection_timeout", what, why, next);
         }
     }
     if facts.uri.connect_timeout.is_some_and(|limit| limit.is_zero()) {
         findings.warning(
             "connect_timeout",
-            "connectTimeoutMS=0: a connection may take for ever to open",
-            "A server that swallows packets is not noticed.",
-            "Leave it out: ten seconds are the default.",
+            "connectTimeoutMS=0: opening a connection has no time-out",
+            "A server that drops packets is not detected.",
+            "Omit it: the default is 10 seconds.",
         );
     }
 }
 
-/// A limit that a call to the nearest server may not keep.
+/// Reports a time-out that is shorter than an operation on the nearest server takes.
 fn too_short(facts: &Facts, findings: &mut Findings) {
     let uri = &facts.uri;
     let limits = [("timeoutMS", uri.timeout), ("socketTimeoutMS", uri.socket_timeout)];
     let mut limits = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
-    // Of the two, the first is the one that counts.
+    // `timeoutMS` overrules `socketTimeoutMS`.
     let Some((name, limit)) = limits.find(|(_, limit)| !limit.is_zero()) else { return };
     let writable = facts.reached().filter(|server| server.server_type.is_writable());
     let Some(trip) = writable.filter_map(Server::median).min() else { return };
@@ -218,10 +219,10 @@ fn too_short(facts: &Facts, findings: &mut Findings) {
             "limit_too_short",
             format!("{name} is {}, too short", duration::show(limit)),
             &format!(
-                "A ping takes {:.1} ms; most calls cannot be done in time.",
+                "A ping takes {:.1} ms; most operations cannot complete in time.",
                 trip.as_secs_f64() * 1000.0
             ),
-            "Make it much longer than a call takes: seconds.",
+            "Use several seconds.",
         );
     }
 }
@@ -230,16 +231,15 @@ fn pool(facts: &Facts, findings: &mut Findings) {
     match facts.uri.max_pool_size {
         Some(1) => findings.warning(
             "pool_of_one",
-            "maxPoolSize=1: there is one connection for all tasks",
-            "Each call waits for the one before it, and a cursor or transaction that is in use holds up \
-             others.",
-            "Leave it out: a hundred are the default.",
+            "maxPoolSize=1: all tasks share one connection",
+            "Each operation waits for the previous one, and a cursor or transaction in use delays others.",
+            "Omit it: the default is 100.",
         ),
         Some(0) => findings.note(
             "pool_without_limit",
-            "maxPoolSize=0: there is no limit to connections",
-            "When servers are slow, connections pile up, and make them slower.",
-            "Leave it out: a hundred are the default.",
+            "maxPoolSize=0: the number of connections is not limited",
+            "When servers are slow, connections accumulate and make them slower.",
+            "Omit it: the default is 100.",
         ),
         Some(_) | None => {}
     }
@@ -247,7 +247,7 @@ fn pool(facts: &Facts, findings: &mut Findings) {
 
 fn reads(facts: &Facts, findings: &mut Findings) {
     let Some(preference) = &facts.uri.read_preference else { return };
-    if facts.kind != Kind::ReplicaSet || facts.is_direct() {
+    if facts.kind != DeploymentKind::ReplicaSet || facts.is_direct() {
         return;
     }
     if let Some(given) = preference.max_staleness() {
@@ -257,8 +257,11 @@ fn reads(facts: &Facts, findings: &mut Findings) {
             findings.problem(
                 "max_staleness",
                 format!("maxStalenessSeconds is {}, too short", duration::show(given)),
-                &format!("With this heartbeatFrequencyMS, {} is the least.", duration::show(least)),
-                "Make it longer, or leave heartbeatFrequencyMS out.",
+                &format!(
+                    "With this heartbeatFrequencyMS, the minimum is {}.",
+                    duration::show(least)
+                ),
+                "Increase it, or omit heartbeatFrequencyMS.",
             );
         }
     }
@@ -271,26 +274,26 @@ fn reads(facts: &Facts, findings: &mut Findings) {
     };
     let (secondary, primary) = (matching(ServerType::RsSecondary), matching(ServerType::RsPrimary));
     let mode = preference.mode();
-    let nobody = match preference {
+    let is_without_server = match preference {
         ReadPreference::Secondary { .. } => !secondary,
         ReadPreference::Nearest { .. } => !secondary && !primary,
         _ => false,
     };
-    let tags = if sets.is_empty() { "" } else { " with such tags" };
-    if nobody {
+    let tags = if sets.is_empty() { "" } else { " with these tags" };
+    if is_without_server {
         findings.problem(
-            "nobody_to_read",
-            format!("readPreference={mode}, and there is no server{tags} to read from"),
-            "Each read fails once it has looked for a server long enough.",
+            "no_server_to_read",
+            format!("readPreference={mode}, but there is no server{tags} to read from"),
+            "Each read fails after the server selection time-out.",
             &format!(
-                "Write {mode}Preferred, add a tag set that matches every server, or add members."
+                "Set {mode}Preferred, add a tag set that matches every server, or add members."
             )
             .replace("nearestPreferred", "secondaryPreferred"),
         );
     } else if matches!(preference, ReadPreference::SecondaryPreferred { .. }) && !secondary {
         findings.note(
-            "nobody_to_read",
-            format!("readPreference={mode}, and there is no secondary{tags}"),
+            "no_server_to_read",
+            format!("readPreference={mode}, but there is no secondary{tags}"),
             "All reads go to the primary.",
             "",
         );
@@ -305,15 +308,15 @@ fn compression(facts: &Facts, findings: &mut Findings) {
     if let Some(server) = none {
         findings.note(
             "compression",
-            format!("{} compresses with none of {names}", server.address),
+            format!("{} supports no compressor of {names}", server.address),
             "Messages to and from it are not compressed.",
-            "Enable one on the server (net.compression.compressors), or take compressors out.",
+            "Enable one on the server (net.compression.compressors), or remove compressors.",
         );
     } else {
         findings.note(
             "compression",
-            format!("messages are compressed, by the first of {names} that a server has"),
-            "This program has all compressors; an application has those that it was built with.",
+            format!("messages are compressed with the first of {names} that a server supports"),
+            "This program includes all compressors; an application includes those that are enabled.",
             &format!("Enable the cargo features {names} of steadfast in the application."),
         );
     }

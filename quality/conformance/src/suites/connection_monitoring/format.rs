@@ -1,25 +1,24 @@
-//! The files of the suite, read strictly: a field that is not understood is an error, so that no
-//! case passes because something in it was overlooked.
+//! Files of the suite. An unknown field is an error, so that no case passes because a part of it was ignored.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct TestFile {
+pub(super) struct CmapTest {
     #[serde(rename = "version")]
     _version: Value,
     #[serde(rename = "style")]
     _style: Style,
     pub(super) description: String,
-    /// Server versions that have the fail points in question; the simulated server has them all.
+    /// Server versions with the fail points. The simulated server has all of them.
     #[serde(rename = "runOn")]
     _run_on: Option<Value>,
     pub(super) fail_point: Option<FailPoint>,
     #[serde(default)]
     pub(super) pool_options: PoolOptions,
-    pub(super) operations: Vec<Operation>,
-    pub(super) error: Option<ExpectedError>,
+    pub(super) operations: Vec<CmapOperation>,
+    pub(super) error: Option<ExpectedCheckOutError>,
     #[serde(default)]
     pub(super) events: Vec<Value>,
     #[serde(default)]
@@ -53,7 +52,7 @@ pub(super) struct PoolOptions {
 pub(super) struct FailPoint {
     #[serde(rename = "configureFailPoint")]
     _name: FailPointName,
-    pub(super) mode: Mode,
+    pub(super) mode: FailPointMode,
     pub(super) data: FailPointData,
 }
 
@@ -65,7 +64,7 @@ enum FailPointName {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Mode {
+pub(super) enum FailPointMode {
     AlwaysOn,
     Times(u32),
 }
@@ -86,7 +85,7 @@ pub(super) struct FailPointData {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Operation {
+pub(super) struct CmapOperation {
     pub(super) thread: Option<String>,
     #[serde(flatten)]
     pub(super) action: Action,
@@ -124,7 +123,7 @@ pub(super) enum Action {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct ExpectedError {
+pub(super) struct ExpectedCheckOutError {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) message: String,

@@ -1,43 +1,42 @@
-//! The server of the simulation, of which only the handshakes are seen.
+//! The simulated server, which only executes handshakes.
 
 use std::time::Duration;
 
-use super::format::{FailPoint, FailPointData, Mode};
+use super::format::{FailPoint, FailPointData, FailPointMode};
 
 const HANDSHAKE_TIME: Duration = Duration::from_millis(1);
 
-/// A server whose fail point may be on.
-pub(super) struct Server {
+/// A simulated server with an optional fail point.
+pub(super) struct SimulatedServer {
     fail_point: Option<FailPointData>,
     failures_left: u32,
 }
 
-/// How a handshake fails.
+/// Error of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HandshakeError {
     pub(super) text: &'static str,
-    /// An error of the network during a handshake may mean an overloaded server, for which the
-    /// topology does not clear the pool; an answer that is an error is not one of those.
+    /// False for a network error: it may mean that the server is overloaded, and the topology does not clear the pool.
+    /// True for an error reply.
     pub(super) clears_pool: bool,
 }
 
-impl Server {
-    /// A fail point for another application does not concern this one, nor one for commands that
-    /// are no part of a handshake.
+impl SimulatedServer {
+    /// Creates a server. A fail point for another application, or without `hello`, has no effect.
     pub(super) fn with(fail_point: Option<FailPoint>, app_name: Option<&str>) -> Self {
-        let concerned = fail_point.filter(|FailPoint { data, .. }| {
+        let applicable = fail_point.filter(|FailPoint { data, .. }| {
             data.fail_commands.iter().any(|command| command == "hello")
                 && (data.app_name.is_none() || data.app_name.as_deref() == app_name)
         });
-        let failures_left = match concerned.as_ref().map(|fail_point| fail_point.mode) {
+        let failures_left = match applicable.as_ref().map(|fail_point| fail_point.mode) {
             None => 0,
-            Some(Mode::AlwaysOn) => u32::MAX,
-            Some(Mode::Times(times)) => times,
+            Some(FailPointMode::AlwaysOn) => u32::MAX,
+            Some(FailPointMode::Times(times)) => times,
         };
-        Self { fail_point: concerned.map(|fail_point| fail_point.data), failures_left }
+        Self { fail_point: applicable.map(|fail_point| fail_point.data), failures_left }
     }
 
-    /// Begins a handshake: how long it will take, and how it will fail, if it does.
+    /// Starts a handshake. Returns its duration, and its error if it fails.
     pub(super) fn handshake(&mut self) -> (Duration, Option<HandshakeError>) {
         let Some(data) = self.fail_point.as_ref().filter(|_| self.failures_left > 0) else {
             return (HANDSHAKE_TIME, None);

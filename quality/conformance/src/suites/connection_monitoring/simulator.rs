@@ -1,4 +1,4 @@
-//! A world around one pool in which time passes only when everybody waits.
+//! Simulation around one pool. Time passes only while all threads wait.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,20 +16,20 @@ use steadfast_core::{
 };
 
 use super::{
-    format::{Action, FailPoint, Operation, PoolOptions},
-    server::{HandshakeError, Server},
+    format::{Action, CmapOperation, FailPoint, PoolOptions},
+    server::{HandshakeError, SimulatedServer},
 };
 
 type Error = CheckOutError<&'static str>;
 
-/// The thread that runs the operations of no other.
+/// Thread of the operations that name no thread.
 const MAIN: &str = "main";
 const DEFAULT_MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
-/// Nothing that a case waits for takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Default limit of `waitForThread` and `waitForEvent`.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How the main thread ended.
-pub(super) enum Outcome {
+/// Result of the main thread.
+pub(super) enum SimulationResult {
     Finished,
     Failed { kind: &'static str, error: String },
 }
@@ -37,21 +37,21 @@ pub(super) enum Outcome {
 pub(super) struct Simulator {
     pool: Pool<(), &'static str>,
     now: Instant,
-    /// What will happen, by time and, at one time, in the order in which it was decided on.
-    agenda: BTreeMap<(Instant, u64), Happening>,
-    decided: u64,
-    threads: BTreeMap<String, Thread>,
-    waiting: BTreeMap<WaiterId, Request>,
-    held: BTreeMap<ConnectionId, PoolConnection<()>>,
+    /// Future events by time and, at the same time, by sequence number.
+    schedule: BTreeMap<(Instant, u64), SimulatedEvent>,
+    scheduled: u64,
+    threads: BTreeMap<String, SimulatedThread>,
+    waiting: BTreeMap<WaiterId, CheckOutRequest>,
+    checked_out: BTreeMap<ConnectionId, PoolConnection<()>>,
     labels: BTreeMap<String, ConnectionId>,
     events: Vec<Value>,
     wait_queue_timeout: Option<Duration>,
     maintenance_interval: Option<Duration>,
-    server: Server,
+    server: SimulatedServer,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Happening {
+enum SimulatedEvent {
     HandshakeEnds(ConnectionId, Option<HandshakeError>),
     WaitTimesOut(WaiterId),
     MaintenanceRuns,
@@ -59,13 +59,13 @@ enum Happening {
 }
 
 #[derive(Default)]
-struct Thread {
+struct SimulatedThread {
     to_do: VecDeque<Action>,
     busy: bool,
     error: Option<Error>,
 }
 
-struct Request {
+struct CheckOutRequest {
     thread: String,
     label: Option<String>,
 }
@@ -74,45 +74,51 @@ impl Simulator {
     pub(super) fn new(options: &PoolOptions, fail_point: Option<FailPoint>) -> Self {
         let mut effects = Vec::new();
         let pool =
-            Pool::new(ServerAddress::default(), &reported(options), false, true, &mut effects);
+            Pool::new(ServerAddress::default(), &pool_options(options), false, true, &mut effects);
         let interval = match options.background_thread_interval_ms {
             None => Some(DEFAULT_MAINTENANCE_INTERVAL),
-            // A negative number: never.
+            // A negative number disables maintenance.
             Some(millis) => u64::try_from(millis).ok().map(Duration::from_millis),
         };
         let mut simulator = Self {
             pool,
             now: Instant::now(),
-            agenda: BTreeMap::new(),
-            decided: 0,
-            threads: BTreeMap::from([(MAIN.to_owned(), Thread::default())]),
+            schedule: BTreeMap::new(),
+            scheduled: 0,
+            threads: BTreeMap::from([(MAIN.to_owned(), SimulatedThread::default())]),
             waiting: BTreeMap::new(),
-            held: BTreeMap::new(),
+            checked_out: BTreeMap::new(),
             labels: BTreeMap::new(),
             events: Vec::new(),
-            wait_queue_timeout: reported(options).wait_queue_timeout,
+            wait_queue_timeout: pool_options(options).wait_queue_timeout,
             maintenance_interval: interval,
-            server: Server::with(fail_point, options.app_name.as_deref()),
+            server: SimulatedServer::with(fail_point, options.app_name.as_deref()),
         };
         simulator.perform(effects);
         if let Some(interval) = interval {
-            simulator.plan(interval, Happening::MaintenanceRuns);
+            simulator.schedule(interval, SimulatedEvent::MaintenanceRuns);
         }
         simulator
     }
 
-    /// Runs the operations; an error is a case that cannot go on.
-    pub(super) fn run(&mut self, operations: Vec<Operation>) -> Result<Outcome, String> {
-        for Operation { thread, action } in operations {
+    /// Runs the operations. Fails if the case cannot be executed.
+    pub(super) fn run(
+        &mut self,
+        operations: Vec<CmapOperation>,
+    ) -> Result<SimulationResult, String> {
+        for CmapOperation { thread, action } in operations {
             match thread {
                 Some(thread) => self.assign(&thread, action)?,
                 None => self.run_in_main(action)?,
             }
             if let Some(error) = self.thread(MAIN)?.error.take() {
-                return Ok(Outcome::Failed { kind: kind_of(&error), error: error.to_string() });
+                return Ok(SimulationResult::Failed {
+                    kind: error_type(&error),
+                    error: error.to_string(),
+                });
             }
         }
-        Ok(Outcome::Finished)
+        Ok(SimulationResult::Finished)
     }
 
     pub(super) fn into_events(self) -> Vec<Value> {
@@ -122,21 +128,21 @@ impl Simulator {
     fn run_in_main(&mut self, action: Action) -> Result<(), String> {
         match action {
             Action::Start { target } => {
-                self.threads.insert(target, Thread::default());
+                self.threads.insert(target, SimulatedThread::default());
                 Ok(())
             }
             Action::WaitForThread { target } => {
-                self.wait_until(PATIENCE, |world| {
-                    world.threads.get(&target).is_some_and(|thread| !thread.busy)
+                self.wait_until(WAIT_TIMEOUT, |simulator| {
+                    simulator.threads.get(&target).is_some_and(|thread| !thread.busy)
                 })?;
                 let error = self.thread(&target)?.error.take();
                 self.thread(MAIN)?.error = error;
                 Ok(())
             }
             Action::WaitForEvent { event, count, timeout } => {
-                let patience = timeout.map_or(PATIENCE, Duration::from_millis);
-                self.wait_until(patience, |world| {
-                    world.events.iter().filter(|seen| seen["type"] == event.as_str()).count()
+                let timeout = timeout.map_or(WAIT_TIMEOUT, Duration::from_millis);
+                self.wait_until(timeout, |simulator| {
+                    simulator.events.iter().filter(|seen| seen["type"] == event.as_str()).count()
                         >= count
                 })
                 .map_err(|why| format!("waiting for {count} {event}: {why}"))
@@ -148,8 +154,8 @@ impl Simulator {
             | Action::Ready
             | Action::Close) => {
                 self.assign(MAIN, action)?;
-                self.wait_until(PATIENCE, |world| {
-                    world.threads.get(MAIN).is_some_and(|main| !main.busy)
+                self.wait_until(WAIT_TIMEOUT, |simulator| {
+                    simulator.threads.get(MAIN).is_some_and(|main| !main.busy)
                 })
             }
         }
@@ -157,33 +163,34 @@ impl Simulator {
 
     fn assign(&mut self, thread: &str, action: Action) -> Result<(), String> {
         self.thread(thread)?.to_do.push_back(action);
-        self.proceed(thread)
+        self.run_actions(thread)
     }
 
-    /// A thread does what it has to do until it must wait.
-    fn proceed(&mut self, name: &str) -> Result<(), String> {
+    /// Runs the actions of a thread until it has to wait.
+    fn run_actions(&mut self, name: &str) -> Result<(), String> {
         loop {
             let thread = self.thread(name)?;
             if thread.busy {
                 return Ok(());
             }
             let Some(action) = thread.to_do.pop_front() else { return Ok(()) };
-            self.act(name, action)?;
+            self.run_action(name, action)?;
         }
     }
 
-    fn act(&mut self, thread: &str, action: Action) -> Result<(), String> {
+    fn run_action(&mut self, thread: &str, action: Action) -> Result<(), String> {
         let (now, mut effects) = (self.now, Vec::new());
         match action {
             Action::Wait { ms } => {
                 self.thread(thread)?.busy = true;
-                let wakes = Happening::ThreadWakes(thread.to_owned());
-                self.plan(Duration::from_millis(ms), wakes);
+                let wakes = SimulatedEvent::ThreadWakes(thread.to_owned());
+                self.schedule(Duration::from_millis(ms), wakes);
             }
             Action::CheckOut { label } => return self.check_out(thread, label),
             Action::CheckIn { connection } => {
-                let conn = self.labels.get(&connection).and_then(|id| self.held.remove(id));
-                let conn = conn.ok_or_else(|| format!("no connection {connection} is held"))?;
+                let conn = self.labels.get(&connection).and_then(|id| self.checked_out.remove(id));
+                let conn =
+                    conn.ok_or_else(|| format!("no connection {connection} is checked out"))?;
                 self.pool.check_in(conn, now, &mut effects);
             }
             Action::Clear { interrupt_in_use_connections: interrupt_in_use } => {
@@ -204,7 +211,7 @@ impl Simulator {
 
     fn check_out(&mut self, thread: &str, label: Option<String>) -> Result<(), String> {
         let mut effects = Vec::new();
-        let request = Request { thread: thread.to_owned(), label };
+        let request = CheckOutRequest { thread: thread.to_owned(), label };
         match self.pool.check_out(self.now, &mut effects) {
             CheckOutResult::Ready(conn) => self.receive(&request, conn),
             CheckOutResult::Failed(error) => self.thread(thread)?.error = Some(error),
@@ -212,7 +219,7 @@ impl Simulator {
                 self.thread(thread)?.busy = true;
                 self.waiting.insert(waiter, request);
                 if let Some(timeout) = self.wait_queue_timeout {
-                    self.plan(timeout, Happening::WaitTimesOut(waiter));
+                    self.schedule(timeout, SimulatedEvent::WaitTimesOut(waiter));
                 }
             }
         }
@@ -220,62 +227,62 @@ impl Simulator {
         Ok(())
     }
 
-    fn receive(&mut self, request: &Request, conn: PoolConnection<()>) {
+    fn receive(&mut self, request: &CheckOutRequest, conn: PoolConnection<()>) {
         if let Some(label) = &request.label {
             self.labels.insert(label.clone(), conn.id());
         }
-        self.held.insert(conn.id(), conn);
+        self.checked_out.insert(conn.id(), conn);
     }
 
     fn wait_until(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         reached: impl Fn(&Self) -> bool,
     ) -> Result<(), String> {
-        let until = self.now + patience;
+        let deadline = self.now + timeout;
         while !reached(self) {
-            let Some(((time, _), happening)) = self.agenda.pop_first() else {
-                return Err("nothing would ever happen again".to_owned());
+            let Some(((time, _), event)) = self.schedule.pop_first() else {
+                return Err("no event is scheduled".to_owned());
             };
-            if time > until {
-                return Err(format!("did not happen within {patience:?}"));
+            if time > deadline {
+                return Err(format!("did not happen within {timeout:?}"));
             }
             self.now = time;
-            self.happen(happening)?;
+            self.apply(event)?;
         }
         Ok(())
     }
 
-    fn happen(&mut self, happening: Happening) -> Result<(), String> {
+    fn apply(&mut self, event: SimulatedEvent) -> Result<(), String> {
         let (now, mut effects) = (self.now, Vec::new());
-        match happening {
-            Happening::HandshakeEnds(id, error) => {
+        match event {
+            SimulatedEvent::HandshakeEnds(id, error) => {
                 match error {
                     None => self.pool.connected(id, (), None, now, &mut effects),
                     Some(error) => self.handshake_failed(id, error, &mut effects),
                 }
                 self.perform(effects);
             }
-            Happening::WaitTimesOut(waiter) => {
+            SimulatedEvent::WaitTimesOut(waiter) => {
                 if self.pool.cancel(waiter, WaitCancellation::TimedOut, now, &mut effects) {
                     self.perform(effects);
-                    self.answer(waiter, Err(CheckOutError::TimedOut));
+                    self.end_check_out(waiter, Err(CheckOutError::TimedOut));
                 }
             }
-            Happening::MaintenanceRuns => {
+            SimulatedEvent::MaintenanceRuns => {
                 self.pool.maintain(now, &mut effects);
                 self.perform(effects);
-                self.agenda.retain(|_, other| *other != Happening::MaintenanceRuns);
+                self.schedule.retain(|_, other| *other != SimulatedEvent::MaintenanceRuns);
                 if let Some(interval) = self.maintenance_interval {
-                    self.plan(interval, Happening::MaintenanceRuns);
+                    self.schedule(interval, SimulatedEvent::MaintenanceRuns);
                 }
             }
-            Happening::ThreadWakes(thread) => self.resume(&thread)?,
+            SimulatedEvent::ThreadWakes(thread) => self.resume(&thread)?,
         }
         Ok(())
     }
 
-    /// The topology is told before the connection is given up, as in the driver.
+    /// Updates the topology before it discards the connection, as the driver does.
     fn handshake_failed(
         &mut self,
         id: ConnectionId,
@@ -293,33 +300,34 @@ impl Simulator {
     fn perform(&mut self, effects: Vec<PoolEffect<(), &'static str>>) {
         for effect in effects {
             match effect {
-                PoolEffect::Emit(event) => self.events.push(described(&event)),
+                PoolEffect::Emit(event) => self.events.push(event_document(&event)),
                 PoolEffect::Connect { id, .. } => {
                     let (time, error) = self.server.handshake();
-                    self.plan(time, Happening::HandshakeEnds(id, error));
+                    self.schedule(time, SimulatedEvent::HandshakeEnds(id, error));
                 }
                 PoolEffect::Abort(id) => {
-                    let of_it = |other: &Happening| matches!(other, Happening::HandshakeEnds(other, _) if *other == id);
-                    self.agenda.retain(|_, other| !of_it(other));
+                    self.schedule.retain(|_, event| {
+                        !matches!(event, SimulatedEvent::HandshakeEnds(pending, _) if *pending == id)
+                    });
                 }
-                PoolEffect::Deliver(waiter, conn) => self.answer(waiter, Ok(conn)),
-                PoolEffect::Fail(waiter, error) => self.answer(waiter, Err(error)),
+                PoolEffect::Deliver(waiter, conn) => self.end_check_out(waiter, Ok(conn)),
+                PoolEffect::Fail(waiter, error) => self.end_check_out(waiter, Err(error)),
                 PoolEffect::Close { .. } => {}
                 PoolEffect::Interrupt(id) => self.interrupt(id),
                 PoolEffect::WakeMaintenance => {
                     if self.maintenance_interval.is_some() {
-                        self.plan(Duration::ZERO, Happening::MaintenanceRuns);
+                        self.schedule(Duration::ZERO, SimulatedEvent::MaintenanceRuns);
                     }
                 }
             }
         }
     }
 
-    /// The thread that waited goes on in a moment, not in the middle of whatever caused this.
-    fn answer(&mut self, waiter: WaiterId, answer: Result<PoolConnection<()>, Error>) {
+    /// Ends a check-out. The waiting thread continues later, so that the current event is applied as a whole.
+    fn end_check_out(&mut self, waiter: WaiterId, result: Result<PoolConnection<()>, Error>) {
         let Some(request) = self.waiting.remove(&waiter) else { return };
-        self.agenda.retain(|_, other| *other != Happening::WaitTimesOut(waiter));
-        match answer {
+        self.schedule.retain(|_, other| *other != SimulatedEvent::WaitTimesOut(waiter));
+        match result {
             Ok(conn) => self.receive(&request, conn),
             Err(error) => {
                 if let Some(thread) = self.threads.get_mut(&request.thread) {
@@ -327,11 +335,11 @@ impl Simulator {
                 }
             }
         }
-        self.plan(Duration::ZERO, Happening::ThreadWakes(request.thread));
+        self.schedule(Duration::ZERO, SimulatedEvent::ThreadWakes(request.thread));
     }
 
     fn interrupt(&mut self, id: ConnectionId) {
-        if self.held.remove(&id).is_some() {
+        if self.checked_out.remove(&id).is_some() {
             let mut effects = Vec::new();
             let reason = ConnectionClosedReason::Stale;
             self.pool.discard(id, reason, None, self.now, &mut effects);
@@ -341,41 +349,41 @@ impl Simulator {
 
     fn resume(&mut self, thread: &str) -> Result<(), String> {
         self.thread(thread)?.busy = false;
-        self.proceed(thread)
+        self.run_actions(thread)
     }
 
-    fn plan(&mut self, after: Duration, happening: Happening) {
-        self.decided += 1;
-        self.agenda.insert((self.now + after, self.decided), happening);
+    fn schedule(&mut self, after: Duration, event: SimulatedEvent) {
+        self.scheduled += 1;
+        self.schedule.insert((self.now + after, self.scheduled), event);
     }
 
-    fn thread(&mut self, name: &str) -> Result<&mut Thread, String> {
+    fn thread(&mut self, name: &str) -> Result<&mut SimulatedThread, String> {
         self.threads.get_mut(name).ok_or_else(|| format!("no thread {name} was started"))
     }
 }
 
-fn kind_of(error: &Error) -> &'static str {
+fn error_type(error: &Error) -> &'static str {
     match error {
         CheckOutError::Closed => "PoolClosedError",
         CheckOutError::TimedOut => "WaitQueueTimeoutError",
         CheckOutError::Cleared { .. } => "PoolClearedError",
         CheckOutError::Connect(_) => "ConnectionError",
-        other => panic!("an error that this suite does not know: {other:?}"),
+        other => panic!("the suite has no such error: {other:?}"),
     }
 }
 
-fn reported(options: &PoolOptions) -> ConnectionPoolOptions {
-    let mut reported = ConnectionPoolOptions::default();
-    reported.max_pool_size = options.max_pool_size;
-    reported.min_pool_size = options.min_pool_size;
-    reported.max_connecting = options.max_connecting;
-    reported.max_idle_time = options.max_idle_time_ms.map(Duration::from_millis);
-    reported.wait_queue_timeout = options.wait_queue_timeout_ms.map(Duration::from_millis);
-    reported
+fn pool_options(options: &PoolOptions) -> ConnectionPoolOptions {
+    let mut options_of_pool = ConnectionPoolOptions::default();
+    options_of_pool.max_pool_size = options.max_pool_size;
+    options_of_pool.min_pool_size = options.min_pool_size;
+    options_of_pool.max_connecting = options.max_connecting;
+    options_of_pool.max_idle_time = options.max_idle_time_ms.map(Duration::from_millis);
+    options_of_pool.wait_queue_timeout = options.wait_queue_timeout_ms.map(Duration::from_millis);
+    options_of_pool
 }
 
-/// An event in the words of the suite: its fields, and its name as `type`.
-fn described(event: &CmapEvent) -> Value {
+/// Event in the suite's notation: its fields, and its name as `type`.
+fn event_document(event: &CmapEvent) -> Value {
     let tagged = serde_json::to_value(event).expect("an event has only plain fields");
     let Value::Object(tagged) = tagged else { panic!("{tagged} has no name") };
     let (name, mut fields) = tagged.into_iter().next().expect("an event has a name");

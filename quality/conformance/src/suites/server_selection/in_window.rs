@@ -1,4 +1,4 @@
-//! How often each server is chosen when they are differently busy.
+//! Selection frequencies of servers with different loads.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -11,29 +11,29 @@ use steadfast_core::{
 };
 use steadfast_report::random::Rng;
 
-use super::{SUITE, scenario::Topology};
+use super::{SUITE, scenario::TopologySpec};
 use crate::{Case, Context, LoadError};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Frequencies {
+struct FrequencyTest {
     description: String,
-    topology_description: Topology,
-    mocked_topology_state: Vec<Load>,
+    topology_description: TopologySpec,
+    mocked_topology_state: Vec<ServerLoad>,
     iterations: u32,
-    outcome: Outcome,
+    outcome: ExpectedFrequencies,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Load {
+struct ServerLoad {
     address: ServerAddress,
     operation_count: usize,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Outcome {
+struct ExpectedFrequencies {
     tolerance: f64,
     expected_frequencies: BTreeMap<ServerAddress, f64>,
 }
@@ -43,14 +43,14 @@ pub(super) fn cases(context: &Context) -> Result<Vec<Case>, LoadError> {
     files
         .into_iter()
         .map(|file| {
-            let frequencies: Frequencies = file.json()?;
+            let frequencies: FrequencyTest = file.json()?;
             let description = frequencies.description.clone();
             Ok(Case::new(file.name, description, move || frequencies.run()))
         })
         .collect()
 }
 
-impl Frequencies {
+impl FrequencyTest {
     fn run(self) -> Result<(), String> {
         let topology = self.topology_description.build(Instant::now())?;
         let loads: BTreeMap<_, _> = self
@@ -58,11 +58,11 @@ impl Frequencies {
             .into_iter()
             .map(|load| (load.address, load.operation_count))
             .collect();
-        let chosen = tally(&topology, &loads, self.iterations)?;
+        let chosen = count_selections(&topology, &loads, self.iterations)?;
         for (address, expected) in &self.outcome.expected_frequencies {
             let count = chosen.get(address).copied().unwrap_or(0);
             let observed = f64::from(count) / f64::from(self.iterations);
-            // Never and always leave nothing to chance.
+            // 0 and 1 have no tolerance.
             let exact = *expected == 0.0 || *expected == 1.0;
             let tolerance = if exact { 0.0 } else { self.outcome.tolerance };
             if (observed - expected).abs() > tolerance {
@@ -73,8 +73,8 @@ impl Frequencies {
     }
 }
 
-/// How often each server is chosen in so many selections.
-fn tally(
+/// Counts how often `iterations` selections choose each server.
+fn count_selections(
     topology: &TopologyDescription,
     loads: &BTreeMap<ServerAddress, usize>,
     iterations: u32,
@@ -88,7 +88,7 @@ fn tally(
         let random = [rng.next_u64(), rng.next_u64()];
         match select(topology, SelectionTarget::Read(&nearest), &[], &settings, load, random) {
             Selection::Selected(server) => *chosen.entry(server.address.clone()).or_insert(0) += 1,
-            other => return Err(format!("nothing was selected: {other:?}")),
+            other => return Err(format!("no server was selected: {other:?}")),
         }
     }
     Ok(chosen)

@@ -1,4 +1,4 @@
-//! The moving average of a server's round trips.
+//! Moving average of a server's round trip time.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::{Case, Context, LoadError};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RoundTrip {
+struct RoundTripTest {
     avg_rtt_ms: Average,
     new_rtt_ms: f64,
     new_avg_rtt: f64,
 }
 
-/// A number of milliseconds, or the text `NULL` before the first measurement.
+/// Milliseconds, or the text `NULL` before the first measurement.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Average {
@@ -29,22 +29,22 @@ pub(super) fn cases(context: &Context) -> Result<Vec<Case>, LoadError> {
     files
         .into_iter()
         .map(|file| {
-            let round_trip: RoundTrip = file.json()?;
+            let round_trip: RoundTripTest = file.json()?;
             Ok(Case::new(file.name.clone(), file.name, move || round_trip.run()))
         })
         .collect()
 }
 
-impl RoundTrip {
+impl RoundTripTest {
     fn run(self) -> Result<(), String> {
         let before = match self.avg_rtt_ms {
             Average::Millis(millis) => Some(duration(millis)),
             Average::NotMeasured(text) if text == "NULL" => None,
-            Average::NotMeasured(text) => return Err(format!("{text} is no average")),
+            Average::NotMeasured(text) => return Err(format!("invalid average {text}")),
         };
         let average = moving_average(before, duration(self.new_rtt_ms));
         let expected = duration(self.new_avg_rtt);
-        // The files count in fractions of milliseconds, a Duration in nanoseconds.
+        // The files have fractions of milliseconds, a `Duration` has nanoseconds.
         if average.abs_diff(expected) > Duration::from_nanos(1) {
             return Err(format!("expected {expected:?}, got {average:?}"));
         }

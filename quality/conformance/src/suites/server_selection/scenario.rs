@@ -1,4 +1,4 @@
-//! A deployment, an operation, and the servers it may go to.
+//! Scenarios: a topology, an operation, and the servers that may be selected for it.
 
 use std::{
     collections::BTreeSet,
@@ -23,26 +23,26 @@ use crate::{LoadError, SpecFile};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::suites) struct Scenario {
-    topology_description: Topology,
+    topology_description: TopologySpec,
     #[serde(default)]
-    operation: Operation,
+    operation: OperationKind,
     #[serde(default)]
     read_preference: Document,
     #[serde(rename = "heartbeatFrequencyMS")]
     heartbeat_frequency_ms: Option<u64>,
     #[serde(default)]
-    deprioritized_servers: Vec<Server>,
+    deprioritized_servers: Vec<ServerSpec>,
     #[serde(default)]
-    suitable_servers: Vec<Server>,
+    suitable_servers: Vec<ServerSpec>,
     #[serde(default)]
-    in_latency_window: Vec<Server>,
+    in_latency_window: Vec<ServerSpec>,
     #[serde(default)]
     error: bool,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Operation {
+enum OperationKind {
     #[default]
     Read,
     Write,
@@ -50,14 +50,14 @@ enum Operation {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Topology {
+pub(super) struct TopologySpec {
     r#type: String,
-    servers: Vec<Server>,
+    servers: Vec<ServerSpec>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Server {
+struct ServerSpec {
     address: ServerAddress,
     r#type: String,
     avg_rtt_ms: Option<f64>,
@@ -82,27 +82,27 @@ impl Scenario {
         bson::deserialize_from_document(file.document()?).map_err(|error| file.problem(&error))
     }
 
-    /// Checks the suitable servers, those of them in the latency window, and that selection ends
-    /// at one of these; or that the read preference is refused.
+    /// Compares the suitable servers and the latency window, and checks that the selected server is in that window; or
+    /// checks that the read preference is rejected.
     pub(in crate::suites) fn run(&self) -> Result<(), String> {
         let topology = self.topology_description.build(Instant::now())?;
         let settings = self.settings();
         let criteria = match self.criteria() {
             Ok(criteria) => criteria,
-            // A preference that cannot even be expressed is refused early enough.
+            // The driver's types exclude this read preference.
             Err(_) if self.error => return Ok(()),
-            Err(error) => return Err(format!("the read preference was refused: {error}")),
+            Err(error) => return Err(format!("the read preference was rejected: {error}")),
         };
         let target = match self.operation {
-            Operation::Read => SelectionTarget::Read(&criteria),
-            Operation::Write => SelectionTarget::Write,
+            OperationKind::Read => SelectionTarget::Read(&criteria),
+            OperationKind::Write => SelectionTarget::Write,
         };
         let servers = &self.deprioritized_servers;
         let deprioritized: Vec<_> = servers.iter().map(|server| server.address.clone()).collect();
         match suitable(&topology, target, &deprioritized, &settings) {
             Err(SelectionError::MaxStalenessTooSmall { .. }) if self.error => return Ok(()),
             Err(error) => return Err(format!("selection failed: {error}")),
-            Ok(_) if self.error => return Err("the read preference was not refused".to_owned()),
+            Ok(_) if self.error => return Err("the read preference was not rejected".to_owned()),
             Ok(servers) => self.check_sets(servers, &settings)?,
         }
         let chosen = select(&topology, target, &deprioritized, &settings, |_| 0, [1 << 63; 2]);
@@ -137,17 +137,17 @@ impl Scenario {
     }
 
     fn check_chosen(&self, chosen: &Selection<'_>, explanation: &str) -> Result<(), String> {
-        let near = addresses(&self.in_latency_window);
+        let window = addresses(&self.in_latency_window);
         match chosen {
-            Selection::Selected(server) if near.contains(&server.address) => Ok(()),
-            Selection::NoneSuitable if near.is_empty() && !explanation.is_empty() => Ok(()),
-            other => Err(format!("expected one of {near:?}, selected {other:?}: {explanation}")),
+            Selection::Selected(server) if window.contains(&server.address) => Ok(()),
+            Selection::NoneSuitable if window.is_empty() && !explanation.is_empty() => Ok(()),
+            other => Err(format!("expected one of {window:?}, selected {other:?}: {explanation}")),
         }
     }
 }
 
-impl Topology {
-    /// The description that discovery would have made; times count from `start`.
+impl TopologySpec {
+    /// Builds the topology description. Times are relative to `start`.
     pub(super) fn build(&self, start: Instant) -> Result<TopologyDescription, String> {
         let mut topology = TopologyDescription::default();
         topology.topology_type = topology_type(&self.r#type)?;
@@ -159,7 +159,7 @@ impl Topology {
     }
 }
 
-impl Server {
+impl ServerSpec {
     fn build(&self, start: Instant) -> Result<ServerDescription, String> {
         let mut description = ServerDescription::unknown(self.address.clone());
         description.server_type = server_type(&self.r#type)?;
@@ -186,7 +186,7 @@ fn topology_type(name: &str) -> Result<TopologyType, String> {
     ]
     .into_iter()
     .find(|topology_type| topology_type.name() == name)
-    .ok_or_else(|| format!("no topology type is named {name}"))
+    .ok_or_else(|| format!("unknown topology type {name}"))
 }
 
 fn server_type(name: &str) -> Result<ServerType, String> {
@@ -203,16 +203,20 @@ fn server_type(name: &str) -> Result<ServerType, String> {
     ]
     .into_iter()
     .find(|server_type| server_type.name() == name)
-    // Only drivers that scan one server after the other tell it from an unknown one.
+    // A type of single-threaded drivers; for others it is `Unknown`.
     .or((name == "PossiblePrimary").then_some(ServerType::Unknown))
-    .ok_or_else(|| format!("no server type is named {name}"))
+    .ok_or_else(|| format!("unknown server type {name}"))
 }
 
-fn addresses(servers: &[Server]) -> BTreeSet<ServerAddress> {
+fn addresses(servers: &[ServerSpec]) -> BTreeSet<ServerAddress> {
     servers.iter().map(|server| server.address.clone()).collect()
 }
 
-fn compare(what: &str, found: &[&ServerDescription], expected: &[Server]) -> Result<(), String> {
+fn compare(
+    what: &str,
+    found: &[&ServerDescription],
+    expected: &[ServerSpec],
+) -> Result<(), String> {
     let found: BTreeSet<_> = found.iter().map(|server| server.address.clone()).collect();
     let expected = addresses(expected);
     if found == expected {

@@ -1,4 +1,4 @@
-//! A load balancer: a TCP proxy that connects each client connection to the next of its servers.
+//! Load balancer: a TCP proxy that connects each client connection to the next of its servers.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
@@ -12,13 +12,13 @@ use super::background;
 /// Protocol of the connections to the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BalancerProtocol {
-    /// The client's bytes alone.
+    /// The client's bytes only.
     Plain,
-    /// A header of the PROXY protocol first, as the `loadBalancerPort` of `mongos` demands.
+    /// A header of the PROXY protocol first, as the `loadBalancerPort` of `mongos` requires.
     ProxyHeader,
 }
 
-/// Starts a load balancer on a free port of the loopback interface, for the life of the process.
+/// Starts a load balancer on a free port of the loopback interface. It runs until the process ends.
 pub(super) fn start(
     servers: Vec<SocketAddr>,
     protocol: BalancerProtocol,
@@ -35,7 +35,7 @@ pub(super) fn start(
     Ok(address)
 }
 
-/// Copies both ways until one side is closed. The error of either side closes both.
+/// Copies bytes in both directions until one side is closed. An error of either side closes both.
 async fn forward(
     mut client: TcpStream,
     server: SocketAddr,

@@ -1,5 +1,4 @@
-//! Deployments in this process, of the kind and version that a test requires, with authentication if it
-//! requires that.
+//! Embedded deployments of the topology and version that a test requires, with authentication if required.
 
 use std::{
     collections::BTreeMap,
@@ -9,15 +8,15 @@ use std::{
 use steadfast_embedded::Deployment;
 
 use super::{
-    Address, Balanced, Candidate, DeploymentKind, allows,
+    Candidate, DeploymentAddress, DeploymentKind, LoadBalancerUris, allows,
     balancer::{self, BalancerProtocol},
 };
 use crate::{
-    lane::Lane,
     unified::schema::{Requirement, Version},
+    worker_slot::WorkerSlot,
 };
 
-/// What is started, the most likely first.
+/// Versions of embedded deployments, in the order of preference.
 const VERSIONS: [(&str, Version); 7] = [
     ("8.0", Version(8, 0, 0)),
     ("7.0", Version(7, 0, 0)),
@@ -29,25 +28,25 @@ const VERSIONS: [(&str, Version); 7] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Measure {
+struct EmbeddedKey {
     version: &'static str,
     kind: DeploymentKind,
-    login: bool,
-    /// Shards of a cluster.
+    auth: bool,
+    /// Names of a cluster's shards.
     shards: &'static [&'static str],
 }
 
 const TWO_SHARDS: &[&str] = &["alfa", "bravo"];
-/// One alone, since the embedded deployment has no change streams over several.
+/// One shard, because the embedded deployment has no change streams over several.
 const ONE_SHARD: &[&str] = &["alfa"];
 
-/// Candidates for a test: a replica set of the newest common version comes first. Only those are started that may meet
-/// the requirements, or one, to say what is lacking.
+/// Candidates for a test, with a replica set of 8.0 first. Only candidates that may meet the requirements are started; if
+/// there is none, one is started to name the unmet part.
 pub(super) fn candidates(requirements: [Option<&[Requirement]>; 2]) -> Vec<Candidate> {
     candidates_of(&VERSIONS, &DeploymentKind::ALL, TWO_SHARDS, requirements)
 }
 
-/// Candidates for a test on sharded clusters of version 8.2 alone. They have one shard, so that most cases pass.
+/// Candidates for a test on sharded clusters of version 8.2. They have one shard, so that more cases pass.
 pub(super) fn sharded_candidates(requirements: [Option<&[Requirement]>; 2]) -> Vec<Candidate> {
     let versions = [("8.2", Version(8, 2, 0))];
     candidates_of(&versions, &[DeploymentKind::Sharded], ONE_SHARD, requirements)
@@ -59,23 +58,23 @@ fn candidates_of(
     shards: &'static [&'static str],
     requirements: [Option<&[Requirement]>; 2],
 ) -> Vec<Candidate> {
-    let wants_login = |requirement: &Requirement| requirement.0.auth == Some(true);
-    let login = requirements.into_iter().flatten().flatten().any(wants_login);
-    let mut measures = Vec::new();
+    let requires_auth = |requirement: &Requirement| requirement.0.auth == Some(true);
+    let auth = requirements.into_iter().flatten().flatten().any(requires_auth);
+    let mut keys = Vec::new();
     for &(version, number) in versions {
         for &kind in kinds {
             let suits = |requirement: &Requirement| suits(requirement, number, kind);
             if requirements.into_iter().flatten().all(|list| list.iter().any(suits)) {
-                measures.push(Measure { version, kind, login, shards });
+                keys.push(EmbeddedKey { version, kind, auth, shards });
             }
         }
     }
-    if measures.is_empty() {
-        measures.push(Measure { version: versions[0].0, kind: kinds[0], login, shards });
+    if keys.is_empty() {
+        keys.push(EmbeddedKey { version: versions[0].0, kind: kinds[0], auth, shards });
     }
-    // Whatever else is lacking, one of another version or kind will hardly have.
-    measures.truncate(8);
-    measures.into_iter().map(|measure| Box::new(move || address(measure)) as Candidate).collect()
+    // Requirements that eight candidates do not meet are hardly met by a ninth.
+    keys.truncate(8);
+    keys.into_iter().map(|key| Box::new(move || address(key)) as Candidate).collect()
 }
 
 fn suits(requirement: &Requirement, version: Version, kind: DeploymentKind) -> bool {
@@ -85,28 +84,28 @@ fn suits(requirement: &Requirement, version: Version, kind: DeploymentKind) -> b
         && allows(requirement, kind)
 }
 
-/// The address of the deployment of this measure, which is started once for each lane: cases that are run
-/// at the same time do not wait for each other.
-fn address(measure: Measure) -> Result<Address, String> {
-    static STARTED: Mutex<BTreeMap<(usize, Measure), (Deployment, Address)>> =
+/// Returns the address of a deployment, which is started once for each worker, so that concurrent cases do not wait for
+/// each other.
+fn address(key: EmbeddedKey) -> Result<DeploymentAddress, String> {
+    static STARTED: Mutex<BTreeMap<(usize, EmbeddedKey), (Deployment, DeploymentAddress)>> =
         Mutex::new(BTreeMap::new());
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = (Lane::here(), measure);
-    if let Some((_, address)) = started.get(&place) {
+    let worker_key = (WorkerSlot::current(), key);
+    if let Some((_, address)) = started.get(&worker_key) {
         return Ok(address.clone());
     }
-    let deployment = start(measure);
-    let address = match measure.kind {
-        DeploymentKind::LoadBalanced => balanced(&deployment)?,
+    let deployment = start(key);
+    let address = match key.kind {
+        DeploymentKind::LoadBalanced => start_load_balancer(&deployment)?,
         DeploymentKind::ReplicaSet | DeploymentKind::Sharded | DeploymentKind::Standalone => {
             deployment.uri().into()
         }
     };
-    started.insert(place, (deployment, address.clone()));
+    started.insert(worker_key, (deployment, address.clone()));
     Ok(address)
 }
 
-fn start(Measure { version, kind, login, shards }: Measure) -> Deployment {
+fn start(EmbeddedKey { version, kind, auth, shards }: EmbeddedKey) -> Deployment {
     let builder = match kind {
         DeploymentKind::ReplicaSet => Deployment::replica_set(3),
         DeploymentKind::Sharded => Deployment::sharded(shards).mongos_count(2),
@@ -116,11 +115,11 @@ fn start(Measure { version, kind, login, shards }: Measure) -> Deployment {
         }
     };
     let builder = builder.version(version);
-    if login { builder.auth("runner", "secret").start() } else { builder.start() }
+    if auth { builder.auth("runner", "secret").start() } else { builder.start() }
 }
 
-/// Puts a load balancer in front of all mongos. The deployment's own connection string names the first.
-fn balanced(deployment: &Deployment) -> Result<Address, String> {
+/// Starts a load balancer in front of all mongos. The deployment's connection string names the first mongos.
+fn start_load_balancer(deployment: &Deployment) -> Result<DeploymentAddress, String> {
     let mongos: Vec<_> = deployment.members().iter().map(|member| member.address()).collect();
     let balancer = balancer::start(mongos.clone(), BalancerProtocol::Plain)
         .map_err(|error| error.to_string())?;
@@ -129,6 +128,6 @@ fn balanced(deployment: &Deployment) -> Result<Address, String> {
     let cluster_uri = one_mongos_uri.replacen(&hosts[0], &hosts.join(","), 1);
     let cluster_uri = cluster_uri.replacen("?loadBalanced=true", "", 1);
     let uri = one_mongos_uri.replacen(&hosts[0], &balancer.to_string(), 1);
-    let balanced = Some(Balanced { one_mongos_uri, cluster_uri });
-    Ok(Address { balanced, ..uri.into() })
+    let load_balancer = Some(LoadBalancerUris { one_mongos_uri, cluster_uri });
+    Ok(DeploymentAddress { load_balancer, ..uri.into() })
 }

@@ -1,4 +1,4 @@
-//! A client of a test, with all that is observed of it.
+//! A client of a test, with its recorded events and log messages.
 
 use std::time::Duration;
 
@@ -11,77 +11,76 @@ use steadfast::{
 use super::uri;
 use crate::unified::{
     deployment::Deployment,
-    events::{Journal, Watch},
+    events::{EventRecorder, ObservedEvents},
     schema::{ClientSpec, LogComponents, ServerApiSpec, TopologyName},
-    stop::{Step, Stop},
+    test_error::{TestError, TestResult},
 };
 
 /// A client of a test. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientEntity {
     pub(crate) client: Client,
-    pub(crate) journal: Journal,
-    /// Which of its log messages are looked at.
+    pub(crate) recorder: EventRecorder,
+    /// Observed log messages; `None` if the test observes none.
     pub(crate) logs: Option<LogComponents>,
 }
 
-/// Log messages are to show whole documents.
-const SHOWN_DOCUMENT_BYTES: usize = 100_000;
+/// Maximal document length in log messages, so that they contain whole documents.
+const MAX_DOCUMENT_LENGTH_BYTES: usize = 100_000;
 
 impl ClientEntity {
-    /// Opens a client. The `defaults` are options that it gets unless the test gives them itself.
+    /// Opens a client. Options of the test override `defaults`.
     pub(crate) async fn open(
         deployment: &Deployment,
         defaults: &Document,
         spec: &ClientSpec,
-    ) -> Step<Self> {
+    ) -> TestResult<Self> {
         if spec.auto_encrypt_opts.is_some() {
-            return Err(Stop::needs("client-side encryption"));
+            return Err(TestError::needs("client-side encryption"));
         }
         if spec.observe_tracing_messages.is_some() {
-            return Err(Stop::needs("OpenTelemetry"));
+            return Err(TestError::needs("OpenTelemetry"));
         }
         if spec.store_events_as_entities.is_some() {
-            return Err(Stop::needs("events as entities, which the format has given up"));
+            return Err(TestError::needs("events as entities, which the format has deprecated"));
         }
         let uri = uri_for(deployment, spec.use_multiple_mongoses)?;
         let uri = uri::with_options(&uri, defaults)?;
         let uri = uri::with_options(&uri, &spec.uri_options)?;
         let mut options = ClientOptions::parse(&uri).await?;
         options.server_api = spec.server_api.as_ref().map(server_api).transpose()?;
-        options.tracing_max_document_length_bytes = Some(SHOWN_DOCUMENT_BYTES);
-        let journal = Journal::new(Watch::of(spec));
-        journal.listen(&mut options);
+        options.tracing_max_document_length_bytes = Some(MAX_DOCUMENT_LENGTH_BYTES);
+        let recorder = EventRecorder::new(ObservedEvents::of(spec));
+        recorder.set_handlers(&mut options);
         let min_pool_size = options.min_pool_size.unwrap_or(0);
         let client = Client::with_options(options)?;
         if let Some(limit) = spec.await_min_pool_size_ms.filter(|_| min_pool_size > 0) {
-            await_min_pool_size(&journal, min_pool_size, limit).await?;
+            await_min_pool_size(&recorder, min_pool_size, limit).await?;
         }
-        Ok(Self { client, journal, logs: spec.observe_log_messages })
+        Ok(Self { client, recorder, logs: spec.observe_log_messages })
     }
 }
 
-/// The connection string that `useMultipleMongoses` asks for.
-fn uri_for(deployment: &Deployment, use_multiple_mongoses: Option<bool>) -> Step<String> {
+/// Chooses the connection string by `useMultipleMongoses`.
+fn uri_for(deployment: &Deployment, use_multiple_mongoses: Option<bool>) -> TestResult<String> {
     let uri = &deployment.uri;
     Ok(match (deployment.facts.topology, use_multiple_mongoses) {
         (TopologyName::Sharded, Some(false)) => uri::with_one_seed(uri),
         (TopologyName::Sharded, Some(true)) if deployment.mongos.len() < 2 => {
-            return Err(Stop::needs("several mongos"));
+            return Err(TestError::needs("several mongos"));
         }
         (TopologyName::LoadBalanced, Some(false)) => {
-            let one = deployment.balanced.as_ref().map(|balanced| &balanced.one_mongos_uri);
+            let one = deployment.load_balancer.as_ref().map(|uris| &uris.one_mongos_uri);
             one.unwrap_or(uri).clone()
         }
         _ => uri.clone(),
     })
 }
 
-fn server_api(spec: &ServerApiSpec) -> Step<ServerApi> {
-    let version: ServerApiVersion = spec
-        .version
-        .parse()
-        .map_err(|_| Stop::failed(format!("the driver does not know API {}", spec.version)))?;
+fn server_api(spec: &ServerApiSpec) -> TestResult<ServerApi> {
+    let version: ServerApiVersion = spec.version.parse().map_err(|_| {
+        TestError::failed(format!("the driver does not support API version {}", spec.version))
+    })?;
     Ok(ServerApi::builder()
         .version(version)
         .strict(spec.strict)
@@ -89,14 +88,18 @@ fn server_api(spec: &ServerApiSpec) -> Step<ServerApi> {
         .build())
 }
 
-async fn await_min_pool_size(journal: &Journal, connections: u32, limit_ms: u64) -> Step<()> {
+async fn await_min_pool_size(
+    recorder: &EventRecorder,
+    connections: u32,
+    limit_ms: u64,
+) -> TestResult<()> {
     let connections = usize::try_from(connections).unwrap_or(usize::MAX);
     let limit = Duration::from_millis(limit_ms);
-    if journal.wait(limit, |journal| journal.pools_are_populated(connections)).await {
-        journal.forget();
+    if recorder.wait(limit, |recorder| recorder.pools_are_populated(connections)).await {
+        recorder.clear_events();
         return Ok(());
     }
-    Err(Stop::failed(format!("no {connections} connections within {limit_ms} ms")))
+    Err(TestError::failed(format!("fewer than {connections} connections after {limit_ms} ms")))
 }
 
 #[cfg(test)]
@@ -124,6 +127,6 @@ mod tests {
         assert_eq!(hosts(&deployment, None), Ok(2));
         assert_eq!(hosts(&deployment, Some(false)), Ok(1));
         deployment.mongos.truncate(1);
-        assert_eq!(hosts(&deployment, Some(true)), Err(Stop::needs("several mongos")));
+        assert_eq!(hosts(&deployment, Some(true)), Err(TestError::needs("several mongos")));
     }
 }

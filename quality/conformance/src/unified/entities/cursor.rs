@@ -1,4 +1,4 @@
-//! A cursor or a change stream of a test, read alone or in a session.
+//! A cursor or a change stream of a test, with or without a session.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use steadfast::{
 use tokio::sync::Mutex;
 
 use super::SessionEntity;
-use crate::unified::stop::{Step, Stop};
+use crate::unified::test_error::{TestError, TestResult};
 
 /// A cursor, or a change stream.
 #[derive(Debug)]
@@ -30,15 +30,15 @@ impl HeldCursor {
         Arc::new(Mutex::new(Some(self)))
     }
 
-    /// The next document, however long it takes; with `once`, asking the server once at most.
-    pub(crate) async fn next(&mut self, once: bool) -> Step<Result<Option<Document>, Error>> {
+    /// Returns the next document. With `once`, sends at most one `getMore`.
+    pub(crate) async fn next(&mut self, once: bool) -> TestResult<Result<Option<Document>, Error>> {
         Ok(match self {
             Self::Alone(cursor) => {
                 let found = if once { cursor.try_advance().await } else { cursor.advance().await };
                 found.and_then(|found| found.then(|| cursor.deserialize_current()).transpose())
             }
             Self::InSession(cursor, entity) => {
-                let mut in_use = entity.take().await?;
+                let mut in_use = entity.lock().await?;
                 let session = in_use.session();
                 let found = match once {
                     true => cursor.try_advance(session).await,
@@ -49,7 +49,7 @@ impl HeldCursor {
             Self::Stream(stream) if once => stream.next_if_any().await,
             Self::Stream(stream) => next(stream).await,
             Self::StreamInSession(stream, entity) => {
-                let mut in_use = entity.take().await?;
+                let mut in_use = entity.lock().await?;
                 match once {
                     true => stream.next_if_any(in_use.session()).await,
                     false => stream.next(in_use.session()).await,
@@ -58,7 +58,7 @@ impl HeldCursor {
         })
     }
 
-    /// Whether there may be another document.
+    /// Returns true if there may be another document.
     pub(crate) fn has_next(&self) -> bool {
         match self {
             Self::Alone(cursor) => cursor.has_next(),
@@ -69,7 +69,7 @@ impl HeldCursor {
     }
 }
 
-/// The next event, however long it takes.
+/// Waits for the next event.
 async fn next(stream: &mut ChangeStream<Document>) -> Result<Option<Document>, Error> {
     while stream.is_alive() {
         if let Some(event) = stream.next_if_any().await? {
@@ -79,7 +79,7 @@ async fn next(stream: &mut ChangeStream<Document>) -> Result<Option<Document>, E
     Ok(None)
 }
 
-/// The cursor, if it is still open.
-pub(crate) fn opened(held: &mut Option<HeldCursor>) -> Step<&mut HeldCursor> {
-    held.as_mut().ok_or_else(|| Stop::failed("the cursor is closed"))
+/// Returns the cursor, or an error if it is closed.
+pub(crate) fn open_cursor(held: &mut Option<HeldCursor>) -> TestResult<&mut HeldCursor> {
+    held.as_mut().ok_or_else(|| TestError::failed("the cursor is closed"))
 }

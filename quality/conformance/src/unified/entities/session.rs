@@ -11,24 +11,24 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{ClientEntity, Entities};
 use crate::unified::{
-    events::Journal,
-    stop::{Step, Stop},
+    events::EventRecorder,
+    test_error::{TestError, TestResult},
 };
 
 /// A session of a test, until it is ended. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionEntity {
-    /// What servers know it by, also when it has ended.
+    /// Session id (`lsid`), also after the session has ended.
     pub(crate) id: Document,
     held: Arc<Mutex<Option<ClientSession>>>,
-    /// What is observed of its client.
-    journal: Journal,
+    /// Events of its client.
+    recorder: EventRecorder,
 }
 
-/// How long the driver may take to abort the transaction of a session that ended.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Limit for the driver to abort the transaction of a session that ended.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A session that an operation runs in: nobody else can use it meanwhile.
+/// A session locked for an operation.
 #[derive(Debug)]
 pub(crate) struct SessionInUse {
     entity: SessionEntity,
@@ -36,78 +36,80 @@ pub(crate) struct SessionInUse {
 }
 
 impl SessionEntity {
-    /// Starts a session with the options as a test gives them.
+    /// Starts a session with the test's options.
     pub(super) async fn start(
         entities: &Entities,
         client: &ClientEntity,
         options: &Document,
-    ) -> Step<Self> {
+    ) -> TestResult<Self> {
         let options = session_options(entities, options)?;
         let session = client.client.start_session().with_options(options).await?;
         let id = session.id().clone();
-        let journal = client.journal.clone();
-        Ok(Self { id, held: Arc::new(Mutex::new(Some(session))), journal })
+        let recorder = client.recorder.clone();
+        Ok(Self { id, held: Arc::new(Mutex::new(Some(session))), recorder })
     }
 
-    /// The server that its transaction is bound to.
-    pub(crate) async fn pinned_server(&self) -> Step<ServerAddress> {
-        if !self.take().await?.session().is_pinned() {
-            return Err(Stop::failed("the session is not pinned"));
+    /// Returns the server that the session is pinned to.
+    pub(crate) async fn pinned_server(&self) -> TestResult<ServerAddress> {
+        if !self.lock().await?.session().is_pinned() {
+            return Err(TestError::failed("the session is not pinned"));
         }
-        let server = self.journal.server_of(&self.id);
-        server.ok_or_else(|| Stop::failed("no event tells where the session is pinned"))
+        let server = self.recorder.server_of(&self.id);
+        server.ok_or_else(|| TestError::failed("no command event has the server of the session"))
     }
 
-    /// Takes the session for an operation.
-    pub(crate) async fn take(&self) -> Step<SessionInUse> {
+    /// Locks the session for an operation.
+    pub(crate) async fn lock(&self) -> TestResult<SessionInUse> {
         let held = Arc::clone(&self.held).lock_owned().await;
         if held.is_none() {
-            return Err(Stop::failed("the session has ended"));
+            return Err(TestError::failed("the session has ended"));
         }
         Ok(SessionInUse { entity: self.clone(), held })
     }
 
-    /// Takes the session away, so that nobody else finds it.
-    pub(crate) async fn take_away(&self) -> Step<ClientSession> {
-        self.held.lock().await.take().ok_or_else(|| Stop::failed("the session has ended"))
+    /// Removes the session from its entity.
+    pub(crate) async fn remove(&self) -> TestResult<ClientSession> {
+        self.held.lock().await.take().ok_or_else(|| TestError::failed("the session has ended"))
     }
 
-    /// Brings a session that was taken away.
-    pub(crate) async fn bring_back(&self, session: ClientSession) {
+    /// Puts a session back into its entity.
+    pub(crate) async fn restore(&self, session: ClientSession) {
         *self.held.lock().await = Some(session);
     }
 
-    /// Ends the session, and waits until a transaction that is in progress is aborted, which the
-    /// driver does in the background.
-    pub(crate) async fn end(&self) -> Step<()> {
-        let session = self.take_away().await?;
+    /// Ends the session, and waits until the driver has aborted its transaction in the background.
+    pub(crate) async fn end(&self) -> TestResult<()> {
+        let session = self.remove().await?;
         let open = session.transaction_state() == TransactionState::InProgress;
-        let before = self.journal.aborted_transactions();
+        let before = self.recorder.ended_abort_transactions();
         drop(session);
-        let ended = |journal: &Journal| !open || journal.aborted_transactions() > before;
-        match self.journal.wait(PATIENCE, ended).await {
+        let ended =
+            |recorder: &EventRecorder| !open || recorder.ended_abort_transactions() > before;
+        match self.recorder.wait(ABORT_TIMEOUT, ended).await {
             true => Ok(()),
-            false => Err(Stop::failed("the transaction was not aborted when its session ended")),
+            false => {
+                Err(TestError::failed("the transaction was not aborted when its session ended"))
+            }
         }
     }
 }
 
 impl SessionInUse {
-    /// What it is the session of.
+    /// Returns the entity.
     pub(crate) fn entity(&self) -> SessionEntity {
         self.entity.clone()
     }
 
-    /// The session itself.
+    /// Returns the session.
     pub(crate) fn session(&mut self) -> &mut ClientSession {
         self.held.as_mut().expect("a session that is in use is not ended")
     }
 }
 
-fn session_options(entities: &Entities, given: &Document) -> Step<SessionOptions> {
+fn session_options(entities: &Entities, given: &Document) -> TestResult<SessionOptions> {
     let mut options = SessionOptions::default();
     for (key, value) in given {
-        let flag = || value.as_bool().ok_or_else(|| Stop::failed(format!("{key} is {value}")));
+        let flag = || value.as_bool().ok_or_else(|| TestError::failed(format!("{key} is {value}")));
         match key.as_str() {
             "causalConsistency" => options.causal_consistency = Some(flag()?),
             "snapshot" => options.snapshot = Some(flag()?),
@@ -125,21 +127,23 @@ fn session_options(entities: &Entities, given: &Document) -> Step<SessionOptions
                 ))?;
                 options.default_timeout = given.default_timeout;
             }
-            _ => return Err(Stop::failed(format!("a session has no option {key}"))),
+            _ => return Err(TestError::failed(format!("a session has no option {key}"))),
         }
     }
     Ok(options)
 }
 
-fn transaction_options(given: &Document) -> Step<TransactionOptions> {
+fn transaction_options(given: &Document) -> TestResult<TransactionOptions> {
     const KNOWN: [&str; 4] = ["readConcern", "writeConcern", "readPreference", "maxCommitTimeMS"];
     match given.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-        Some(unknown) => Err(Stop::failed(format!("a transaction has no option {unknown}"))),
+        Some(unknown) => Err(TestError::failed(format!("a transaction has no option {unknown}"))),
         None => Ok(bson::deserialize_from_document(given.clone())?),
     }
 }
 
-fn snapshot_time(entities: &Entities, name: &str) -> Step<Timestamp> {
+fn snapshot_time(entities: &Entities, name: &str) -> TestResult<Timestamp> {
     let value = entities.bson(name)?;
-    value.as_timestamp().ok_or_else(|| Stop::failed(format!("{name} is {value}, and no time")))
+    value
+        .as_timestamp()
+        .ok_or_else(|| TestError::failed(format!("{name} is {value}, not a timestamp")))
 }

@@ -1,4 +1,4 @@
-//! A thread of a test: operations one after the other, beside those of the test itself.
+//! A thread of a test: a queue of operations that run concurrently with the test.
 
 use std::{
     pin::Pin,
@@ -8,53 +8,53 @@ use std::{
 
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use crate::unified::stop::{Step, Stop};
+use crate::unified::test_error::{TestError, TestResult};
 
-/// Something for a thread to do.
-pub(crate) type Job = Pin<Box<dyn Future<Output = Step<()>> + Send>>;
+/// An operation of a thread.
+pub(crate) type ThreadJob = Pin<Box<dyn Future<Output = TestResult<()>> + Send>>;
 
-/// How long a thread may take to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Limit of `waitForThread`.
+const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A thread of a test. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Thread(Arc<Mutex<Option<Running>>>);
+pub(crate) struct TestThread(Arc<Mutex<Option<RunningThread>>>);
 
 #[derive(Debug)]
-struct Running {
-    jobs: mpsc::UnboundedSender<Job>,
-    worker: JoinHandle<Step<()>>,
+struct RunningThread {
+    jobs: mpsc::UnboundedSender<ThreadJob>,
+    worker: JoinHandle<TestResult<()>>,
 }
 
-impl Thread {
-    /// An idle thread.
+impl TestThread {
+    /// Starts an idle thread.
     pub(crate) fn start() -> Self {
-        let (jobs, mut queue) = mpsc::unbounded_channel::<Job>();
+        let (jobs, mut queue) = mpsc::unbounded_channel::<ThreadJob>();
         let worker = tokio::spawn(async move {
             while let Some(job) = queue.recv().await {
                 job.await?;
             }
             Ok(())
         });
-        Self(Arc::new(Mutex::new(Some(Running { jobs, worker }))))
+        Self(Arc::new(Mutex::new(Some(RunningThread { jobs, worker }))))
     }
 
-    /// Has the thread do a job after those it has already.
-    pub(crate) fn give(&self, job: Job) -> Step<()> {
+    /// Queues a job.
+    pub(crate) fn queue(&self, job: ThreadJob) -> TestResult<()> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let running = running.as_ref().ok_or("the thread has ended")?;
-        running.jobs.send(job).map_err(|_| Stop::failed("the thread has failed"))
+        running.jobs.send(job).map_err(|_| TestError::failed("the thread has failed"))
     }
 
-    /// Waits until the thread has done all its jobs; fails if one of them did.
-    pub(crate) async fn finish(&self) -> Step<()> {
+    /// Waits for the end of all jobs. Fails if a job failed.
+    pub(crate) async fn finish(&self) -> TestResult<()> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Running { jobs, worker } = running.ok_or("the thread has ended")?;
+        let RunningThread { jobs, worker } = running.ok_or("the thread has ended")?;
         drop(jobs);
-        match tokio::time::timeout(PATIENCE, worker).await {
+        match tokio::time::timeout(THREAD_TIMEOUT, worker).await {
             Ok(Ok(result)) => result,
-            Ok(Err(panicked)) => Err(Stop::failed(panicked.to_string())),
-            Err(_) => Err(Stop::failed("the thread did not end within a minute")),
+            Ok(Err(panicked)) => Err(TestError::failed(panicked.to_string())),
+            Err(_) => Err(TestError::failed("the thread did not end within a minute")),
         }
     }
 }

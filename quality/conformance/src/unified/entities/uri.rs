@@ -1,13 +1,13 @@
-//! A deployment's connection string with a test's own options in it.
+//! Connection string of a deployment with options of a test.
 
 use std::fmt::Write;
 
 use bson::{Bson, Document};
 
-use crate::unified::stop::{Step, Stop};
+use crate::unified::test_error::{TestError, TestResult};
 
-/// The connection string with these options; they override its own.
-pub(super) fn with_options(uri: &str, options: &Document) -> Step<String> {
+/// Adds options to a connection string. They override its options.
+pub(super) fn with_options(uri: &str, options: &Document) -> TestResult<String> {
     let (address, query) = uri.split_once('?').unwrap_or((uri, ""));
     let mut address = address.to_owned();
     let own = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -17,7 +17,7 @@ pub(super) fn with_options(uri: &str, options: &Document) -> Step<String> {
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
     for (key, value) in options {
-        refuse_unsupported(key)?;
+        reject_unsupported(key)?;
         for value in values(key, value)? {
             pairs.push((key.clone(), percent_encoded(&value)));
         }
@@ -33,18 +33,18 @@ pub(super) fn with_options(uri: &str, options: &Document) -> Step<String> {
     Ok(format!("{address}?{}", query.join("&")))
 }
 
-/// The driver warns of options that it does not know, and goes on; a test must not.
-fn refuse_unsupported(key: &str) -> Step<()> {
+/// Rejects options that the driver would ignore with a warning.
+fn reject_unsupported(key: &str) -> TestResult<()> {
     match key.to_ascii_lowercase().as_str() {
         "waitqueuesize" | "waitqueuemultiple" => {
-            Err(Stop::needs("a limit on the wait queue, which the driver leaves out"))
+            Err(TestError::needs("a limit on the wait queue, which the driver leaves out"))
         }
         _ => Ok(()),
     }
 }
 
-/// The values of an option: only `readPreferenceTags` has several.
-fn values(key: &str, value: &Bson) -> Step<Vec<String>> {
+/// Values of an option. Only `readPreferenceTags` has several.
+fn values(key: &str, value: &Bson) -> TestResult<Vec<String>> {
     Ok(vec![match value {
         Bson::String(text) => text.clone(),
         Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_) | Bson::Boolean(_) => value.to_string(),
@@ -64,10 +64,10 @@ fn values(key: &str, value: &Bson) -> Step<Vec<String>> {
     }])
 }
 
-fn bad(key: &str, value: &Bson) -> Stop {
+fn bad(key: &str, value: &Bson) -> TestError {
     match value.as_document().is_some_and(|document| document.contains_key("$$placeholder")) {
-        true => Stop::needs(format_args!("a value of one's own for {key}")),
-        false => Stop::failed(format!("{value} is no value for {key}")),
+        true => TestError::needs(format_args!("a value for the placeholder of {key}")),
+        false => TestError::failed(format!("{value} is not a value of {key}")),
     }
 }
 
@@ -83,7 +83,7 @@ fn percent_encoded(text: &str) -> String {
     })
 }
 
-/// `mongodb://user@a,b,c/db` with `a` alone.
+/// Removes all hosts but the first: `mongodb://user@a,b,c/db` becomes `mongodb://user@a/db`.
 pub(super) fn with_one_seed(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or(("mongodb", address));
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direct_connection_is_to_one_server() {
+    fn direct_connection_has_one_host() {
         let uri = "mongodb://u:p@a:1,b:2/?replicaSet=rs";
         let direct = with_options(uri, &doc! { "directConnection": true }).unwrap();
         assert_eq!(direct, "mongodb://u:p@a:1/?directConnection=true");

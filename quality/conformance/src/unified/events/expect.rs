@@ -1,4 +1,4 @@
-//! Whether events are those that a test expects.
+//! Comparison of events with expected events (`expectEvents`).
 
 use bson::{Document, oid::ObjectId};
 use steadfast::event::{
@@ -7,43 +7,43 @@ use steadfast::event::{
     sdam::SdamEvent,
 };
 
-use super::{Event, Journal, editions};
+use super::{Event, EventRecorder, editions};
 use crate::unified::{
     matching::Matcher,
     schema::{CommandExpectation, EventExpectation, ExpectedEventsForClient},
-    stop::{Step, Stop},
+    test_error::{TestError, TestResult},
 };
 
-/// Whether the client's events are those expected, one by one.
+/// Fails unless the client's events are the expected ones, in order.
 pub(crate) fn expect(
     matcher: &Matcher<'_>,
     expected: &ExpectedEventsForClient,
-    journal: &Journal,
-) -> Step<()> {
-    let mut events = journal.events();
+    recorder: &EventRecorder,
+) -> TestResult<()> {
+    let mut events = recorder.events();
     events.retain(|event| event.family() == expected.family);
     for (at, expectation) in expected.events.iter().enumerate() {
         let Some(event) = events.get(at) else {
             let found = events.len();
-            let shown = shown(&events);
-            return Err(Stop::failed(format!(
-                "expected {} events, found {found}: missing {expectation:?}; {shown}",
+            let names = names_of(&events);
+            return Err(TestError::failed(format!(
+                "expected {} events, found {found}: missing {expectation:?}; {names}",
                 expected.events.len()
             )));
         };
         matches(matcher, expectation, event)
-            .map_err(|stop| stop.within(format!("event {at} of {}", shown(&events))))?;
+            .map_err(|error| error.within(format!("event {at} of {}", names_of(&events))))?;
     }
     match events.get(expected.events.len()) {
         Some(extra) if !expected.ignore_extra_events => {
-            Err(Stop::failed(format!("unexpected event {extra:?} of {}", shown(&events))))
+            Err(TestError::failed(format!("unexpected event {extra:?} of {}", names_of(&events))))
         }
         _ => Ok(()),
     }
 }
 
-/// The kinds of the events, in short.
-fn shown(events: &[Event]) -> String {
+/// Names of the events, for messages.
+fn names_of(events: &[Event]) -> String {
     let word = |event: &Event| {
         let name = event.name().map_or_else(String::new, |name| format!("{name:?}"));
         match event {
@@ -56,12 +56,12 @@ fn shown(events: &[Event]) -> String {
     format!("[{}]", events.iter().map(word).collect::<Vec<_>>().join(", "))
 }
 
-/// Whether the event is the one expected.
+/// Fails unless the event is the expected one.
 pub(crate) fn matches(
     matcher: &Matcher<'_>,
     expected: &EventExpectation,
     event: &Event,
-) -> Step<()> {
+) -> TestResult<()> {
     match event {
         Event::Command(event) => command(matcher, expected, event),
         Event::Cmap(event) => connection(expected, event),
@@ -69,30 +69,34 @@ pub(crate) fn matches(
     }
 }
 
-fn command(matcher: &Matcher<'_>, expected: &EventExpectation, event: &CommandEvent) -> Step<()> {
+fn command(
+    matcher: &Matcher<'_>,
+    expected: &EventExpectation,
+    event: &CommandEvent,
+) -> TestResult<()> {
     use EventExpectation as Expect;
-    // Fields that all events of commands have, though no common type.
-    macro_rules! seen {
+    // Fields that all command events have. There is no common type.
+    macro_rules! common_fields {
         ($event:ident) => {
             (&*$event.command_name, &*$event.db, $event.service_id, &$event.connection)
         };
     }
-    let (wanted, seen) = match (expected, event) {
+    let (wanted, found) = match (expected, event) {
         (Expect::CommandStartedEvent(wanted), CommandEvent::Started(event)) => {
-            let command = wanted.command.as_ref().map(editions::newer);
+            let command = wanted.command.as_ref().map(editions::pymongo_edition);
             document(matcher, "command", command.as_ref(), &event.command)?;
-            (wanted.common(), seen!(event))
+            (wanted.common(), common_fields!(event))
         }
         (Expect::CommandSucceededEvent(wanted), CommandEvent::Succeeded(event)) => {
             document(matcher, "reply", wanted.reply.as_ref(), &event.reply)?;
-            (wanted.common(), seen!(event))
+            (wanted.common(), common_fields!(event))
         }
         (Expect::CommandFailedEvent(wanted), CommandEvent::Failed(event)) => {
-            (wanted.common(), seen!(event))
+            (wanted.common(), common_fields!(event))
         }
-        _ => return Err(another(expected, event)),
+        _ => return Err(unexpected(expected, event)),
     };
-    common(wanted, seen)
+    common(wanted, found)
 }
 
 fn document(
@@ -100,15 +104,15 @@ fn document(
     what: &str,
     expected: Option<&Document>,
     actual: &Document,
-) -> Step<()> {
+) -> TestResult<()> {
     let Some(expected) = expected else { return Ok(()) };
-    matcher.root(expected, actual).map_err(|stop| stop.within(format!("{what} {actual}")))
+    matcher.root(expected, actual).map_err(|error| error.within(format!("{what} {actual}")))
 }
 
 fn common(
     wanted: CommandExpectation<'_>,
     (name, db, service, connection): (&str, &str, Option<ObjectId>, &ConnectionInfo),
-) -> Step<()> {
+) -> TestResult<()> {
     same("commandName", wanted.command_name, name)?;
     same("databaseName", wanted.database_name, db)?;
     same("hasServiceId", wanted.has_service_id.as_ref(), &has_service(service))?;
@@ -120,7 +124,7 @@ fn has_service(id: Option<ObjectId>) -> bool {
     id.is_some_and(|id| id.bytes() != [0; 12])
 }
 
-fn connection(expected: &EventExpectation, event: &CmapEvent) -> Step<()> {
+fn connection(expected: &EventExpectation, event: &CmapEvent) -> TestResult<()> {
     use EventExpectation as Expect;
     match (expected, event) {
         (Expect::PoolCreatedEvent(_), CmapEvent::PoolCreated(_))
@@ -143,11 +147,11 @@ fn connection(expected: &EventExpectation, event: &CmapEvent) -> Step<()> {
             Expect::ConnectionCheckOutFailedEvent(wanted),
             CmapEvent::ConnectionCheckoutFailed(event),
         ) => same("reason", wanted.reason.as_deref(), event.reason.as_str()),
-        _ => Err(another(expected, event)),
+        _ => Err(unexpected(expected, event)),
     }
 }
 
-fn topology(expected: &EventExpectation, event: &SdamEvent) -> Step<()> {
+fn topology(expected: &EventExpectation, event: &SdamEvent) -> TestResult<()> {
     use EventExpectation as Expect;
     match (expected, event) {
         (Expect::TopologyOpeningEvent(_), SdamEvent::TopologyOpening(_))
@@ -160,7 +164,7 @@ fn topology(expected: &EventExpectation, event: &SdamEvent) -> Step<()> {
             let after = event.new_description.server_type.name();
             let fits = wanted.previous_description.as_ref().is_none_or(|kind| kind.allows(before))
                 && wanted.new_description.as_ref().is_none_or(|kind| kind.allows(after));
-            if fits { Ok(()) } else { Err(another(expected, &format!("{before} to {after}"))) }
+            if fits { Ok(()) } else { Err(unexpected(expected, &format!("{before} to {after}"))) }
         }
         (
             Expect::TopologyDescriptionChangedEvent(wanted),
@@ -170,7 +174,7 @@ fn topology(expected: &EventExpectation, event: &SdamEvent) -> Step<()> {
             let after = event.new_description.topology_type.name();
             let fits = wanted.previous_description.as_ref().is_none_or(|kind| kind.allows(before))
                 && wanted.new_description.as_ref().is_none_or(|kind| kind.allows(after));
-            if fits { Ok(()) } else { Err(another(expected, &format!("{before} to {after}"))) }
+            if fits { Ok(()) } else { Err(unexpected(expected, &format!("{before} to {after}"))) }
         }
         (Expect::ServerHeartbeatStartedEvent(wanted), SdamEvent::ServerHeartbeatStarted(event)) => {
             same("awaited", wanted.awaited.as_ref(), &event.awaited)
@@ -182,7 +186,7 @@ fn topology(expected: &EventExpectation, event: &SdamEvent) -> Step<()> {
         (Expect::ServerHeartbeatFailedEvent(wanted), SdamEvent::ServerHeartbeatFailed(event)) => {
             same("awaited", wanted.awaited.as_ref(), &event.awaited)
         }
-        _ => Err(another(expected, event)),
+        _ => Err(unexpected(expected, event)),
     }
 }
 
@@ -190,15 +194,15 @@ fn same<T: PartialEq + std::fmt::Debug + ?Sized>(
     what: &str,
     expected: Option<&T>,
     actual: &T,
-) -> Step<()> {
+) -> TestResult<()> {
     match expected {
         Some(expected) if expected != actual => {
-            Err(Stop::failed(format!("{what} is {actual:?}, not {expected:?}")))
+            Err(TestError::failed(format!("{what} is {actual:?}, not {expected:?}")))
         }
         _ => Ok(()),
     }
 }
 
-fn another(expected: &EventExpectation, found: &dyn std::fmt::Debug) -> Stop {
-    Stop::failed(format!("expected {expected:?}, found {found:?}"))
+fn unexpected(expected: &EventExpectation, found: &dyn std::fmt::Debug) -> TestError {
+    TestError::failed(format!("expected {expected:?}, found {found:?}"))
 }

@@ -1,24 +1,24 @@
-//! Where PyMongo's edition of the suites departs from the specification's own.
+//! Log messages in which PyMongo's edition of the suites differs from the specification's edition.
 
 use bson::Document;
 
 use crate::unified::schema::{ExpectedLogMessage, Severity};
 
-/// The messages as the specification's own edition of the suites expects them.
-pub(super) fn by_the_book(messages: &[ExpectedLogMessage]) -> Vec<ExpectedLogMessage> {
+/// Converts expected messages to the specification's edition.
+pub(super) fn specification_edition(messages: &[ExpectedLogMessage]) -> Vec<ExpectedLogMessage> {
     let mut messages = messages.to_vec();
     for message in &mut messages {
-        // PyMongo, whose logging has no such level here, asks for `debug`.
+        // PyMongo's edition expects `debug`.
         if text(&message.data) == "Waiting for suitable server to become available" {
             message.level = Severity::Info;
         }
     }
-    // When a connection cannot be established, the pool is cleared first.
-    const PYMONGO: [&str; 3] =
+    // After a connection could not be established, the pool is cleared first.
+    const PYMONGO_ORDER: [&str; 3] =
         ["Connection closed", "Connection checkout failed", "Connection pool cleared"];
-    for at in 0..messages.len().saturating_sub(PYMONGO.len() - 1) {
-        let window = &mut messages[at..at + PYMONGO.len()];
-        if window.iter().map(|message| text(&message.data)).eq(PYMONGO) {
+    for at in 0..messages.len().saturating_sub(PYMONGO_ORDER.len() - 1) {
+        let window = &mut messages[at..at + PYMONGO_ORDER.len()];
+        if window.iter().map(|message| text(&message.data)).eq(PYMONGO_ORDER) {
             window.rotate_right(1);
         }
     }
@@ -46,11 +46,14 @@ mod tests {
 
     fn texts(messages: &[&str]) -> Vec<String> {
         let messages: Vec<_> = messages.iter().map(|text| expected(text)).collect();
-        by_the_book(&messages).iter().map(|message| text(&message.data).to_owned()).collect()
+        specification_edition(&messages)
+            .iter()
+            .map(|message| text(&message.data).to_owned())
+            .collect()
     }
 
     #[test]
-    fn only_the_order_in_dispute_is_changed() {
+    fn only_pool_cleared_is_reordered() {
         assert_eq!(
             texts(&[
                 "Connection created",
@@ -65,14 +68,17 @@ mod tests {
                 "Connection checkout failed",
             ]
         );
-        let settled = ["Connection pool cleared", "Connection closed"];
-        assert_eq!(texts(&settled), settled);
+        let unchanged = ["Connection pool cleared", "Connection closed"];
+        assert_eq!(texts(&unchanged), unchanged);
     }
 
     #[test]
-    fn waiting_for_a_server_is_worth_more_than_debugging() {
+    fn waiting_for_a_server_is_logged_at_level_info() {
         let waits = expected("Waiting for suitable server to become available");
-        assert_eq!(by_the_book(&[waits])[0].level, Severity::Info);
-        assert_eq!(by_the_book(&[expected("Connection closed")])[0].level, Severity::Debug);
+        assert_eq!(specification_edition(&[waits])[0].level, Severity::Info);
+        assert_eq!(
+            specification_edition(&[expected("Connection closed")])[0].level,
+            Severity::Debug
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The arguments of an operation: taken one by one, until none is left.
+//! Arguments of an operation. Each is taken once; an argument that is not taken is an error.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use steadfast::options::TimeoutMode;
 
 use crate::unified::{
     entities::{Entities, SessionInUse},
-    stop::{Step, Stop},
+    test_error::{TestError, TestResult},
 };
 
-/// The arguments of an operation that were not taken yet.
+/// Arguments of an operation that are not taken yet.
 #[derive(Debug)]
 pub(super) struct Arguments {
     operation: String,
@@ -28,62 +28,61 @@ impl Arguments {
         Self { operation: operation.to_owned(), given, session: None }
     }
 
-    /// Finds the session that the operation is to run in, if it names one.
-    pub(super) async fn find_session(&mut self, entities: &Entities) -> Step<()> {
+    /// Locks the session that the operation names.
+    pub(super) async fn lock_session(&mut self, entities: &Entities) -> TestResult<()> {
         if let Some(name) = self.optional::<String>("session")? {
-            self.session = Some(entities.session(&name)?.take().await?);
+            self.session = Some(entities.session(&name)?.lock().await?);
         }
         Ok(())
     }
 
-    /// Takes the session to run in, if there is one.
+    /// Takes the session, if the operation names one.
     pub(super) fn session(&mut self) -> Option<SessionInUse> {
         self.session.take()
     }
 
-    /// Takes an argument that must be there.
-    pub(super) fn required<T: DeserializeOwned>(&mut self, key: &str) -> Step<T> {
-        let missing = || Stop::failed(format!("{} lacks the argument {key}", self.operation));
+    /// Takes a required argument.
+    pub(super) fn required<T: DeserializeOwned>(&mut self, key: &str) -> TestResult<T> {
+        let missing = || TestError::failed(format!("{} lacks the argument {key}", self.operation));
         let value = self.given.remove(key).ok_or_else(missing)?;
         read(key, value)
     }
 
-    /// Takes an argument that may be there.
-    pub(super) fn optional<T: DeserializeOwned>(&mut self, key: &str) -> Step<Option<T>> {
+    /// Takes an optional argument.
+    pub(super) fn optional<T: DeserializeOwned>(&mut self, key: &str) -> TestResult<Option<T>> {
         self.given.remove(key).map(|value| read(key, value)).transpose()
     }
 
-    /// Whether an argument is there, not taken yet.
+    /// Returns true if the argument is given and not taken yet.
     pub(super) fn has(&self, key: &str) -> bool {
         self.given.contains_key(key)
     }
 
-    /// Takes the argument as it is.
+    /// Takes an optional argument as BSON.
     pub(super) fn bson(&mut self, key: &str) -> Option<Bson> {
         self.given.remove(key)
     }
 
-    /// Takes the time limit, where there are no options to read it.
-    pub(super) fn timeout(&mut self) -> Step<Option<Duration>> {
+    /// Takes `timeoutMS` of an action without options.
+    pub(super) fn timeout(&mut self) -> TestResult<Option<Duration>> {
         let millis: Option<u64> = self.optional("timeoutMS")?;
         Ok(millis.map(Duration::from_millis))
     }
 
-    /// Takes what the time limit is for, which options do not read.
-    pub(super) fn timeout_mode(&mut self) -> Step<Option<TimeoutMode>> {
+    /// Takes `timeoutMode`, which is not a field of options.
+    pub(super) fn timeout_mode(&mut self) -> TestResult<Option<TimeoutMode>> {
         self.optional("timeoutMode")
     }
 
-    /// Those of these arguments that there are, apart from the others.
-    pub(super) fn apart(&mut self, keys: &[&str]) -> Self {
+    /// Takes the given ones of these arguments.
+    pub(super) fn split_off(&mut self, keys: &[&str]) -> Self {
         let taken = keys.iter().filter_map(|&key| Some((key.to_owned(), self.given.remove(key)?)));
         let taken = taken.collect();
         Self::new(&self.operation, taken)
     }
 
-    /// All that is left, as options of the driver. One that these do not have is an error: it must
-    /// not be passed over.
-    pub(super) fn options<T: DeserializeOwned>(self) -> Step<T> {
+    /// Converts the remaining arguments to options of the driver. An unknown option is an error.
+    pub(super) fn options<T: DeserializeOwned>(self) -> TestResult<T> {
         self.has_no_session()?;
         let known = field_names::<T>();
         match self.given.keys().find(|key| !known.contains(&key.as_str())) {
@@ -92,8 +91,8 @@ impl Arguments {
         }
     }
 
-    /// There is nothing left.
-    pub(super) fn done(self) -> Step<()> {
+    /// Fails if an argument is left.
+    pub(super) fn done(self) -> TestResult<()> {
         self.has_no_session()?;
         match self.given.keys().next() {
             Some(unknown) => Err(self.unknown(unknown)),
@@ -101,41 +100,43 @@ impl Arguments {
         }
     }
 
-    /// A session must not be passed over either.
-    fn has_no_session(&self) -> Step<()> {
+    /// Fails if the session is not taken.
+    fn has_no_session(&self) -> TestResult<()> {
         match &self.session {
-            Some(_) => Err(Stop::failed(format!("{} takes no session", self.operation))),
+            Some(_) => Err(TestError::failed(format!("{} takes no session", self.operation))),
             None => Ok(()),
         }
     }
 
-    fn unknown(&self, key: &str) -> Stop {
+    fn unknown(&self, key: &str) -> TestError {
         match key {
-            "rawData" => Stop::needs("rawData, an internal option that drivers should leave out"),
-            "encryptedFields" => Stop::needs("client-side encryption"),
-            _ => Stop::failed(format!("{} knows no argument {key}", self.operation)),
+            "rawData" => {
+                TestError::needs("rawData, an internal option that drivers should leave out")
+            }
+            "encryptedFields" => TestError::needs("client-side encryption"),
+            _ => TestError::failed(format!("{} has no argument {key}", self.operation)),
         }
     }
 }
 
-fn read<T: DeserializeOwned>(key: &str, value: Bson) -> Step<T> {
+fn read<T: DeserializeOwned>(key: &str, value: Bson) -> TestResult<T> {
     let shown = value.to_string();
     bson::deserialize_from_bson(value)
-        .map_err(|error| Stop::failed(format!("{key}: {shown}: {error}")))
+        .map_err(|error| TestError::failed(format!("{key}: {shown}: {error}")))
 }
 
-/// The names of a struct's fields, as it is deserialised.
+/// Returns the field names of a struct for deserialization.
 fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
-    // It fails, having told the names.
-    let _ = T::deserialize(Asked(&mut names));
+    // Always fails, after it has recorded the names.
+    let _ = T::deserialize(FieldNameProbe(&mut names));
     names
 }
 
-/// Is asked for a struct and notes which fields it is asked for.
-struct Asked<'a>(&'a mut &'static [&'static str]);
+/// Deserializer that records the field names of a struct.
+struct FieldNameProbe<'a>(&'a mut &'static [&'static str]);
 
-impl<'de> Deserializer<'de> for Asked<'_> {
+impl<'de> Deserializer<'de> for FieldNameProbe<'_> {
     type Error = Error;
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -145,7 +146,7 @@ impl<'de> Deserializer<'de> for Asked<'_> {
         _visitor: V,
     ) -> Result<V::Value, Error> {
         *self.0 = fields;
-        Err(Error::custom("only its fields were asked for"))
+        Err(Error::custom("only field names are recorded"))
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Error> {
@@ -166,34 +167,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_taken_and_unknown_ones_noticed() {
+    fn unknown_and_unsupported_options_are_errors() {
         let mut arguments =
             Arguments::new("find", doc! { "filter": {}, "batchSize": 2, "let": {} });
         assert_eq!(arguments.required::<Document>("filter"), Ok(doc! {}));
         let options: FindOptions = arguments.options().unwrap();
         assert_eq!((options.batch_size, options.let_vars), (Some(2), Some(doc! {})));
         let arguments = Arguments::new("find", doc! { "batch_size": 2 });
-        assert!(matches!(arguments.options::<FindOptions>(), Err(Stop::Failed(_))));
+        assert!(matches!(arguments.options::<FindOptions>(), Err(TestError::Failed(_))));
         let arguments = Arguments::new("find", doc! { "rawData": true });
-        assert!(matches!(arguments.options::<FindOptions>(), Err(Stop::Unsupported(_))));
+        assert!(matches!(arguments.options::<FindOptions>(), Err(TestError::Unsupported(_))));
     }
 
     #[test]
-    fn time_limits_are_taken() {
+    fn timeout_and_timeout_mode_are_taken() {
         let given = doc! { "timeoutMS": 2, "timeoutMode": "iteration" };
         let mut arguments = Arguments::new("find", given);
         assert_eq!(arguments.timeout_mode(), Ok(Some(TimeoutMode::Iteration)));
         let options: FindOptions = arguments.options().unwrap();
         assert_eq!(options.timeout, Some(Duration::from_millis(2)));
         let arguments = Arguments::new("find", doc! { "timeoutMode": "iteration" });
-        assert!(arguments.options::<FindOptions>().is_err(), "it is not passed over");
+        assert!(arguments.options::<FindOptions>().is_err(), "timeoutMode is not ignored");
     }
 
     #[test]
-    fn some_arguments_can_be_set_apart() {
+    fn split_off_takes_only_the_named_arguments() {
         let mut arguments = Arguments::new("createIndex", doc! { "timeoutMS": 2, "name": "a" });
-        let apart: FindOptions = arguments.apart(&["timeoutMS", "maxTimeMS"]).options().unwrap();
-        assert_eq!(apart.timeout, Some(Duration::from_millis(2)));
+        let split_off: FindOptions =
+            arguments.split_off(&["timeoutMS", "maxTimeMS"]).options().unwrap();
+        assert_eq!(split_off.timeout, Some(Duration::from_millis(2)));
         assert_eq!(arguments.required::<String>("name"), Ok("a".to_owned()));
         assert!(arguments.done().is_ok());
     }

@@ -1,4 +1,4 @@
-//! What buckets of files do.
+//! Operations of GridFS buckets.
 
 use bson::{Binary, Bson, Document, spec::BinarySubtype};
 use steadfast::{
@@ -6,10 +6,10 @@ use steadfast::{
     options::{GridFsDownloadByNameOptions, GridFsFindOptions, GridFsUploadOptions},
 };
 
-use super::{Arguments, Done, Outcome, results, unknown, within};
-use crate::unified::{matching::hex, stop::Step};
+use super::{Arguments, CallResult, OperationResult, results, unknown, within};
+use crate::unified::{matching::hex, test_error::TestResult};
 
-pub(super) async fn call(bucket: &GridFsBucket, name: &str, arguments: Arguments) -> Done {
+pub(super) async fn call(bucket: &GridFsBucket, name: &str, arguments: Arguments) -> CallResult {
     match name {
         "delete" => delete(bucket, arguments).await,
         "deleteByName" => delete_by_name(bucket, arguments).await,
@@ -24,11 +24,11 @@ pub(super) async fn call(bucket: &GridFsBucket, name: &str, arguments: Arguments
     }
 }
 
-async fn upload(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn upload(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let filename: String = arguments.required("filename")?;
     let source = source(&mut arguments)?;
     let id = arguments.bson("id");
-    // The driver never stores what is deprecated of a file.
+    // The driver never stores these deprecated fields.
     for deprecated in ["disableMD5", "contentType"] {
         arguments.bson(deprecated);
     }
@@ -37,16 +37,16 @@ async fn upload(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     if let Some(id) = id {
         upload = upload.id(id);
     }
-    Ok(Outcome::Value(upload.await?))
+    Ok(OperationResult::Value(upload.await?))
 }
 
-/// The bytes to be uploaded.
-fn source(arguments: &mut Arguments) -> Step<Vec<u8>> {
+/// Bytes to upload.
+fn source(arguments: &mut Arguments) -> TestResult<Vec<u8>> {
     let source: Document = arguments.required("source")?;
     hex(source.get("$$hexBytes").ok_or("the source of an upload is not $$hexBytes")?)
 }
 
-async fn download(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn download(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let id: Bson = arguments.required("id")?;
     let timeout = arguments.timeout()?;
     arguments.done()?;
@@ -55,7 +55,7 @@ async fn download(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     Ok(contents(bytes))
 }
 
-async fn download_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn download_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let filename: String = arguments.required("filename")?;
     let options: GridFsDownloadByNameOptions = arguments.options()?;
     let mut bytes = Vec::new();
@@ -64,25 +64,25 @@ async fn download_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Do
     Ok(contents(bytes))
 }
 
-fn contents(bytes: Vec<u8>) -> Outcome {
-    Outcome::Value(Binary { subtype: BinarySubtype::Generic, bytes }.into())
+fn contents(bytes: Vec<u8>) -> OperationResult {
+    OperationResult::Value(Binary { subtype: BinarySubtype::Generic, bytes }.into())
 }
 
-async fn delete(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn delete(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let id: Bson = arguments.required("id")?;
     let timeout = arguments.timeout()?;
     arguments.done()?;
     Ok(within!(timeout, bucket.delete(id))?.into())
 }
 
-async fn delete_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn delete_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let filename: String = arguments.required("filename")?;
     let timeout = arguments.timeout()?;
     arguments.done()?;
     Ok(within!(timeout, bucket.delete_by_name(filename))?.into())
 }
 
-async fn rename(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn rename(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let id: Bson = arguments.required("id")?;
     let new_filename: String = arguments.required("newFilename")?;
     let timeout = arguments.timeout()?;
@@ -90,7 +90,7 @@ async fn rename(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
     Ok(within!(timeout, bucket.rename(id, new_filename))?.into())
 }
 
-async fn rename_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn rename_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let filename: String = arguments.required("filename")?;
     let new_filename: String = arguments.required("newFilename")?;
     let timeout = arguments.timeout()?;
@@ -98,14 +98,14 @@ async fn rename_by_name(bucket: &GridFsBucket, mut arguments: Arguments) -> Done
     Ok(within!(timeout, bucket.rename_by_name(filename, new_filename))?.into())
 }
 
-async fn find(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn find(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let filter: Document = arguments.required("filter")?;
     let options: GridFsFindOptions = arguments.options()?;
     let files = results::items(bucket.find(filter).with_options(options).await?).await?;
     Ok(results::documents(&files)?)
 }
 
-async fn drop(bucket: &GridFsBucket, mut arguments: Arguments) -> Done {
+async fn drop(bucket: &GridFsBucket, mut arguments: Arguments) -> CallResult {
     let timeout = arguments.timeout()?;
     arguments.done()?;
     Ok(within!(timeout, bucket.drop())?.into())

@@ -1,4 +1,4 @@
-//! Many writes at once, from the models that a test gives: of a collection, or of a client.
+//! Bulk writes of a collection or a client, from the models of a test.
 
 use bson::{Bson, Document};
 use steadfast::{
@@ -9,24 +9,24 @@ use steadfast::{
     },
 };
 
-use super::{Arguments, Done, Outcome, awaited, results};
-use crate::unified::stop::{Step, Stop};
+use super::{Arguments, CallResult, OperationResult, awaited, results};
+use crate::unified::test_error::{TestError, TestResult};
 
 pub(super) async fn bulk_write(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let mut session = arguments.session();
     let requests: Vec<Document> = arguments.required("requests")?;
-    let models = requests.into_iter().map(model).collect::<Step<Vec<_>>>()?;
+    let models = requests.into_iter().map(model).collect::<TestResult<Vec<_>>>()?;
     let options: BulkWriteOptions = arguments.options()?;
     Ok(awaited!(session, collection.bulk_write(models).with_options(options))?.into())
 }
 
-pub(super) async fn client_bulk_write(client: &Client, mut arguments: Arguments) -> Done {
+pub(super) async fn client_bulk_write(client: &Client, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let models: Vec<Document> = arguments.required("models")?;
-    let models = models.into_iter().map(model).collect::<Step<Vec<_>>>()?;
+    let models = models.into_iter().map(model).collect::<TestResult<Vec<_>>>()?;
     let verbose = arguments.optional::<bool>("verboseResults")?.unwrap_or(false);
     let options: BulkWriteOptions = arguments.options()?;
     let action = client.bulk_write(models).with_options(options);
@@ -35,14 +35,16 @@ pub(super) async fn client_bulk_write(client: &Client, mut arguments: Arguments)
     } else {
         results::summary(&awaited!(session, action)?)
     };
-    Ok(Outcome::Value(result.into()))
+    Ok(OperationResult::Value(result.into()))
 }
 
-/// A model from the document of one key that names its kind.
-fn model(request: Document) -> Step<WriteModel> {
+/// Converts a model. The only key of the document is the kind of write.
+fn model(request: Document) -> TestResult<WriteModel> {
     let mut fields = request.into_iter();
     let (Some((kind, Bson::Document(content))), None) = (fields.next(), fields.next()) else {
-        return Err(Stop::failed("a request has one key, and a document under it"));
+        return Err(TestError::failed(
+            "a request is a document with one key and a document as its value",
+        ));
     };
     let mut given = Arguments::new(&kind, content);
     let at = given.optional::<Namespace>("namespace")?;
@@ -61,13 +63,13 @@ fn model(request: Document) -> Step<WriteModel> {
             .collation(given.optional("collation")?)
             .hint(given.optional("hint")?)
             .into(),
-        other => return Err(Stop::failed(format!("unknown kind of write {other}"))),
+        other => return Err(TestError::failed(format!("unknown kind of write {other}"))),
     };
     given.done()?;
     Ok(model)
 }
 
-fn update_one(given: &mut Arguments) -> Step<UpdateOneModel> {
+fn update_one(given: &mut Arguments) -> TestResult<UpdateOneModel> {
     let filter = given.required("filter")?;
     Ok(UpdateOneModel::new(filter, given.required::<UpdateModifications>("update")?)
         .array_filters(given.optional::<Vec<Document>>("arrayFilters")?)
@@ -77,7 +79,7 @@ fn update_one(given: &mut Arguments) -> Step<UpdateOneModel> {
         .upsert(given.optional::<bool>("upsert")?))
 }
 
-fn update_many(given: &mut Arguments) -> Step<UpdateManyModel> {
+fn update_many(given: &mut Arguments) -> TestResult<UpdateManyModel> {
     let filter = given.required("filter")?;
     Ok(UpdateManyModel::new(filter, given.required::<UpdateModifications>("update")?)
         .array_filters(given.optional::<Vec<Document>>("arrayFilters")?)
@@ -86,7 +88,7 @@ fn update_many(given: &mut Arguments) -> Step<UpdateManyModel> {
         .upsert(given.optional::<bool>("upsert")?))
 }
 
-fn replace_one(given: &mut Arguments) -> Step<ReplaceOneModel<Document>> {
+fn replace_one(given: &mut Arguments) -> TestResult<ReplaceOneModel<Document>> {
     let filter = given.required("filter")?;
     Ok(ReplaceOneModel::new(filter, given.required("replacement")?)
         .collation(given.optional("collation")?)

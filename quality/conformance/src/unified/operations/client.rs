@@ -1,14 +1,19 @@
-//! What clients do.
+//! Operations of clients.
 
 use bson::Document;
 use steadfast::options::{DriverInfo, DropDatabaseOptions, ListDatabasesOptions};
 
 use super::{
-    Arguments, Done, Outcome, awaited, bulk_write, change_streams, results::documents, unknown,
+    Arguments, CallResult, OperationResult, awaited, bulk_write, change_streams,
+    results::documents, unknown,
 };
 use crate::unified::entities::ClientEntity;
 
-pub(super) async fn call(entity: &ClientEntity, name: &str, mut arguments: Arguments) -> Done {
+pub(super) async fn call(
+    entity: &ClientEntity,
+    name: &str,
+    mut arguments: Arguments,
+) -> CallResult {
     let client = &entity.client;
     if name == "createChangeStream" {
         return change_streams::create(client.watch(), arguments).await;
@@ -26,13 +31,12 @@ pub(super) async fn call(entity: &ClientEntity, name: &str, mut arguments: Argum
             let options: ListDatabasesOptions = arguments.options()?;
             Ok(awaited!(session, client.list_database_names().with_options(options))?.into())
         }
-        // The driver lists names, of which an application makes handles without asking a server.
-        // Tests do not compare handles.
+        // The driver lists names; applications create handles from them without a command. Tests do not compare handles.
         "listDatabaseObjects" => {
             let options: ListDatabasesOptions = arguments.options()?;
             let names = awaited!(session, client.list_database_names().with_options(options))?;
             names.iter().map(|name| client.database(name)).for_each(drop);
-            Ok(Outcome::Nothing)
+            Ok(OperationResult::Nothing)
         }
         "dropDatabase" => {
             let name: String = arguments.required("database")?;
@@ -49,12 +53,12 @@ pub(super) async fn call(entity: &ClientEntity, name: &str, mut arguments: Argum
             info.platform = given.optional("platform")?;
             given.done()?;
             client.append_metadata(info)?;
-            Ok(Outcome::Nothing)
+            Ok(OperationResult::Nothing)
         }
         "close" => {
             arguments.done()?;
             client.clone().shutdown().await;
-            Ok(Outcome::Nothing)
+            Ok(OperationResult::Nothing)
         }
         _ => Err(unknown("client", name)),
     }

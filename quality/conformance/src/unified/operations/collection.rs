@@ -1,17 +1,18 @@
-//! What collections do.
+//! Operations of collections.
 
 use bson::Document;
 use steadfast::Collection;
 
 use super::{
-    Arguments, Done, bulk_write, change_streams, find_one_and, indexes, reads, unknown, writes,
+    Arguments, CallResult, bulk_write, change_streams, find_one_and, indexes, reads, unknown,
+    writes,
 };
 
 pub(super) async fn call(
     collection: &Collection<Document>,
     name: &str,
     arguments: Arguments,
-) -> Done {
+) -> CallResult {
     match name {
         "find" => reads::find(collection, arguments).await,
         "createFindCursor" => reads::create_find_cursor(collection, arguments).await,

@@ -1,30 +1,30 @@
-//! What cursors do.
+//! Operations of cursors.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use super::{Arguments, Done, Outcome, unknown};
+use super::{Arguments, CallResult, OperationResult, unknown};
 use crate::unified::{
-    entities::{SharedCursor, opened},
-    run::Run,
-    stop::Stop,
+    entities::{SharedCursor, open_cursor},
+    run::TestRun,
+    test_error::TestError,
 };
 
-/// How long a server may take to forget a cursor.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Limit for `killCursors` after a cursor was closed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) async fn call(
-    run: &Run,
+    run: &TestRun,
     shared: &SharedCursor,
     name: &str,
     arguments: Arguments,
-) -> Done {
+) -> CallResult {
     if name == "close" && arguments.has("timeoutMS") {
-        let lacking = "a time limit for closing a cursor, which happens when it is let go of";
-        return Err(Stop::needs(lacking).into());
+        let feature = "a time limit for closing a cursor, which happens when it is dropped";
+        return Err(TestError::needs(feature).into());
     }
     arguments.done()?;
     let mut held = shared.lock().await;
-    let cursor = opened(&mut held)?;
+    let cursor = open_cursor(&mut held)?;
     let found = match name {
         "iterateUntilDocumentOrError" => cursor.next(false).await??,
         "iterateOnce" => cursor.next(true).await??,
@@ -34,26 +34,26 @@ pub(super) async fn call(
             if open {
                 await_kill(run).await;
             }
-            return Ok(Outcome::Nothing);
+            return Ok(OperationResult::Nothing);
         }
         _ => return Err(unknown("cursor", name)),
     };
-    Ok(found.map_or(Outcome::Nothing, |document| Some(document).into()))
+    Ok(found.map_or(OperationResult::Nothing, |document| Some(document).into()))
 }
 
-/// A cursor is closed by letting go of it; the server is then told in the background. A test that
-/// looks at the events wants to see it.
-async fn await_kill(run: &Run) {
-    let journals: Vec<_> =
-        run.entities.clients().into_iter().map(|entity| entity.journal).collect();
-    let killed = || journals.iter().map(|journal| journal.killed_cursors()).sum::<usize>();
+/// Waits for `killCursors`, which the driver sends in the background when a cursor is dropped. Tests may expect its
+/// events.
+async fn await_kill(run: &TestRun) {
+    let recorders: Vec<_> =
+        run.entities.clients().into_iter().map(|entity| entity.recorder).collect();
+    let killed = || recorders.iter().map(|recorder| recorder.ended_kill_cursors()).sum::<usize>();
     let before = run.cursors_killed.load(Ordering::Relaxed);
-    let told = async {
+    let killed_one = async {
         while killed() <= before {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    // A cursor whose last batch has come is not killed: there is nothing to wait for, then.
-    let _ = tokio::time::timeout(PATIENCE, told).await;
+    // An exhausted cursor is not killed; then this waits in vain.
+    let _ = tokio::time::timeout(KILL_TIMEOUT, killed_one).await;
     run.cursors_killed.store(killed(), Ordering::Relaxed);
 }

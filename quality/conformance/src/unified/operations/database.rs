@@ -1,4 +1,4 @@
-//! What databases do.
+//! Operations of databases.
 
 use bson::{Document, doc};
 use steadfast::{
@@ -10,13 +10,13 @@ use steadfast::{
 };
 
 use super::{
-    Arguments, Done, Failure, Outcome, awaited, change_streams, collected,
+    Arguments, CallResult, OperationError, OperationResult, awaited, change_streams, collected,
     results::{self, documents},
     unknown,
 };
 use crate::unified::entities::HeldCursor;
 
-pub(super) async fn call(database: &Database, name: &str, arguments: Arguments) -> Done {
+pub(super) async fn call(database: &Database, name: &str, arguments: Arguments) -> CallResult {
     match name {
         "aggregate" => aggregate(database, arguments).await,
         "createChangeStream" => change_streams::create(database.watch(), arguments).await,
@@ -34,7 +34,7 @@ pub(super) async fn call(database: &Database, name: &str, arguments: Arguments) 
     }
 }
 
-async fn aggregate(database: &Database, mut arguments: Arguments) -> Done {
+async fn aggregate(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let pipeline: Vec<Document> = arguments.required("pipeline")?;
     let mode = arguments.timeout_mode()?;
@@ -43,15 +43,15 @@ async fn aggregate(database: &Database, mut arguments: Arguments) -> Done {
     Ok(collected!(session, database.aggregate(pipeline).with_options(options))?.into())
 }
 
-async fn create_collection(database: &Database, mut arguments: Arguments) -> Done {
+async fn create_collection(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let name: String = arguments.required("collection")?;
     let options: CreateCollectionOptions = arguments.options()?;
     awaited!(session, database.create_collection(&name).with_options(options))?;
-    Ok(Outcome::Collection(database.collection(&name)))
+    Ok(OperationResult::Collection(database.collection(&name)))
 }
 
-async fn drop_collection(database: &Database, mut arguments: Arguments) -> Done {
+async fn drop_collection(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let name: String = arguments.required("collection")?;
     let options: DropCollectionOptions = arguments.options()?;
@@ -59,13 +59,13 @@ async fn drop_collection(database: &Database, mut arguments: Arguments) -> Done 
     Ok(awaited!(session, collection.drop().with_options(options))?.into())
 }
 
-async fn drop(database: &Database, mut arguments: Arguments) -> Done {
+async fn drop(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let options: DropDatabaseOptions = arguments.options()?;
     Ok(awaited!(session, database.drop().with_options(options))?.into())
 }
 
-async fn list_collections(database: &Database, mut arguments: Arguments) -> Done {
+async fn list_collections(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let mode = arguments.timeout_mode()?;
     let mut options: ListCollectionsOptions = arguments.options()?;
@@ -74,7 +74,7 @@ async fn list_collections(database: &Database, mut arguments: Arguments) -> Done
     Ok(documents(&collections)?)
 }
 
-async fn list_collection_names(database: &Database, mut arguments: Arguments) -> Done {
+async fn list_collection_names(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let mode = arguments.timeout_mode()?;
     let mut options: ListCollectionsOptions = arguments.options()?;
@@ -82,18 +82,17 @@ async fn list_collection_names(database: &Database, mut arguments: Arguments) ->
     Ok(awaited!(session, database.list_collection_names().with_options(options))?.into())
 }
 
-/// The driver lists names, of which an application makes handles without asking a server. Tests do
-/// not compare handles.
-async fn list_collection_objects(database: &Database, mut arguments: Arguments) -> Done {
+/// The driver lists names; applications create handles from them without a command. Tests do not compare handles.
+async fn list_collection_objects(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let options: ListCollectionsOptions = arguments.options()?;
     let names = awaited!(session, database.list_collection_names().with_options(options))?;
     names.iter().map(|name| database.collection::<Document>(name)).for_each(std::mem::drop);
-    Ok(Outcome::Nothing)
+    Ok(OperationResult::Nothing)
 }
 
-/// The driver has no method for it: applications send the command.
-async fn modify_collection(database: &Database, mut arguments: Arguments) -> Done {
+/// Runs `collMod`: the driver has no method for it.
+async fn modify_collection(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let name: String = arguments.required("collection")?;
     let mut command = doc! { "collMod": name };
@@ -101,18 +100,18 @@ async fn modify_collection(database: &Database, mut arguments: Arguments) -> Don
         command.extend(arguments.bson(change).map(|value| (change.to_owned(), value)));
     }
     arguments.done()?;
-    Ok(Outcome::Value(awaited!(session, database.run_command(command))?.into()))
+    Ok(OperationResult::Value(awaited!(session, database.run_command(command))?.into()))
 }
 
-async fn run_command(database: &Database, mut arguments: Arguments) -> Done {
+async fn run_command(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let command = command(&mut arguments)?;
     let options: RunCommandOptions = arguments.options()?;
     let reply = awaited!(session, database.run_command(command).with_options(options))?;
-    Ok(Outcome::Value(reply.into()))
+    Ok(OperationResult::Value(reply.into()))
 }
 
-async fn run_cursor_command(database: &Database, mut arguments: Arguments) -> Done {
+async fn run_cursor_command(database: &Database, mut arguments: Arguments) -> CallResult {
     let mut session = arguments.session();
     let command = command(&mut arguments)?;
     let mode = arguments.timeout_mode()?;
@@ -121,14 +120,14 @@ async fn run_cursor_command(database: &Database, mut arguments: Arguments) -> Do
     Ok(collected!(session, database.run_cursor_command(command).with_options(options))?.into())
 }
 
-async fn create_command_cursor(database: &Database, mut arguments: Arguments) -> Done {
+async fn create_command_cursor(database: &Database, mut arguments: Arguments) -> CallResult {
     let session = arguments.session();
     let command = command(&mut arguments)?;
     let mode = arguments.timeout_mode()?;
     let mut options: RunCursorCommandOptions = arguments.options()?;
     options.timeout_mode = mode;
     let action = database.run_cursor_command(command).with_options(options);
-    Ok(Outcome::Cursor(HeldCursor::shared(match session {
+    Ok(OperationResult::Cursor(HeldCursor::shared(match session {
         None => HeldCursor::Alone(action.await?),
         Some(mut in_use) => {
             HeldCursor::InSession(action.session(in_use.session()).await?, in_use.entity())
@@ -136,12 +135,12 @@ async fn create_command_cursor(database: &Database, mut arguments: Arguments) ->
     })))
 }
 
-/// The command, its name first as a server wants it.
-fn command(arguments: &mut Arguments) -> Result<Document, Failure> {
+/// Takes the command, and puts its name first, as servers require.
+fn command(arguments: &mut Arguments) -> Result<Document, OperationError> {
     let mut given: Document = arguments.required("command")?;
     let name: Option<String> = arguments.optional("commandName")?;
     let first = || given.keys().next().cloned();
-    let name = name.or_else(first).ok_or("an empty document is no command")?;
+    let name = name.or_else(first).ok_or("the command is empty")?;
     let value = given.remove(&name).ok_or("the command lacks its name")?;
     let mut command = Document::from_iter([(name, value)]);
     command.extend(given);

@@ -1,4 +1,4 @@
-//! Finding a document and changing it in one step.
+//! `findOneAndUpdate`, `findOneAndReplace` and `findOneAndDelete`.
 
 use bson::Document;
 use steadfast::{
@@ -9,10 +9,13 @@ use steadfast::{
     },
 };
 
-use super::{Arguments, Done, awaited};
-use crate::unified::stop::{Step, Stop};
+use super::{Arguments, CallResult, awaited};
+use crate::unified::test_error::{TestError, TestResult};
 
-pub(super) async fn update(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn update(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let filter = arguments.required("filter")?;
     let update: UpdateModifications = arguments.required("update")?;
@@ -23,7 +26,10 @@ pub(super) async fn update(collection: &Collection<Document>, mut arguments: Arg
         .into())
 }
 
-pub(super) async fn replace(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn replace(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let filter = arguments.required("filter")?;
     let replacement: Document = arguments.required("replacement")?;
@@ -37,19 +43,22 @@ pub(super) async fn replace(collection: &Collection<Document>, mut arguments: Ar
     .into())
 }
 
-pub(super) async fn delete(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn delete(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let filter = arguments.required("filter")?;
     let options: FindOneAndDeleteOptions = arguments.options()?;
     Ok(awaited!(session, collection.find_one_and_delete(filter).with_options(options))?.into())
 }
 
-/// `Before` or `After`, whatever the case of the letters.
-fn return_document(arguments: &mut Arguments) -> Step<Option<ReturnDocument>> {
+/// `Before` or `After`, compared without case.
+fn return_document(arguments: &mut Arguments) -> TestResult<Option<ReturnDocument>> {
     let Some(given) = arguments.bson("returnDocument") else { return Ok(None) };
     match given.as_str().map(str::to_ascii_lowercase).as_deref() {
         Some("before") => Ok(Some(ReturnDocument::Before)),
         Some("after") => Ok(Some(ReturnDocument::After)),
-        _ => Err(Stop::failed(format!("returnDocument is {given}"))),
+        _ => Err(TestError::failed(format!("returnDocument is {given}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Making, listing and dropping indexes of collections.
+//! Indexes and search indexes of collections: create, list, drop.
 
 use bson::{Document, doc};
 use steadfast::{
@@ -8,32 +8,44 @@ use steadfast::{
     },
 };
 
-use super::{Arguments, Done, Outcome, awaited, collected, results};
+use super::{Arguments, CallResult, OperationResult, awaited, collected, results};
 
-pub(super) async fn create(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn create(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let keys: Document = arguments.required("keys")?;
-    let making: CreateIndexOptions = arguments.apart(&["timeoutMS", "maxTimeMS"]).options()?;
+    let making: CreateIndexOptions = arguments.split_off(&["timeoutMS", "maxTimeMS"]).options()?;
     let options: IndexOptions = arguments.options()?;
     let index = IndexModel::builder().keys(keys).options(options).build();
     let created = awaited!(session, collection.create_index(index).with_options(making))?;
     Ok(created.index_name.into())
 }
 
-pub(super) async fn drop(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn drop(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let name: String = arguments.required("name")?;
     let options: DropIndexOptions = arguments.options()?;
     Ok(awaited!(session, collection.drop_index(name).with_options(options))?.into())
 }
 
-pub(super) async fn drop_all(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn drop_all(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let options: DropIndexOptions = arguments.options()?;
     Ok(awaited!(session, collection.drop_indexes().with_options(options))?.into())
 }
 
-pub(super) async fn list(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn list(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let mode = arguments.timeout_mode()?;
     let mut options: ListIndexesOptions = arguments.options()?;
@@ -42,18 +54,18 @@ pub(super) async fn list(collection: &Collection<Document>, mut arguments: Argum
     let mut documents: Vec<Document> =
         indexes.iter().map(bson::serialize_to_document).collect::<Result<_, _>>()?;
     for (index, document) in indexes.iter().zip(&mut documents) {
-        // Servers say so of an index, but nobody can ask for it: the driver never sends it.
+        // Servers return this option, but it cannot be set.
         if let Some(clustered) = index.options.as_ref().and_then(IndexOptions::clustered) {
             document.insert("clustered", clustered);
         }
     }
-    Ok(Outcome::Documents(documents))
+    Ok(OperationResult::Documents(documents))
 }
 
 pub(super) async fn list_names(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let mut session = arguments.session();
     let mode = arguments.timeout_mode()?;
     let mut options: ListIndexesOptions = arguments.options()?;
@@ -64,7 +76,7 @@ pub(super) async fn list_names(
 pub(super) async fn create_search(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let model: SearchIndexModel = arguments.required("model")?;
     arguments.done()?;
     Ok(collection.create_search_index(model).await?.into())
@@ -73,7 +85,7 @@ pub(super) async fn create_search(
 pub(super) async fn create_searches(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let models: Vec<SearchIndexModel> = arguments.required("models")?;
     arguments.done()?;
     Ok(collection.create_search_indexes(models).await?.into())
@@ -82,7 +94,7 @@ pub(super) async fn create_searches(
 pub(super) async fn update_search(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let name: String = arguments.required("name")?;
     let definition = arguments.required("definition")?;
     arguments.done()?;
@@ -92,7 +104,7 @@ pub(super) async fn update_search(
 pub(super) async fn drop_search(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let name: String = arguments.required("name")?;
     arguments.done()?;
     Ok(collection.drop_search_index(name).await?.into())
@@ -101,7 +113,7 @@ pub(super) async fn drop_search(
 pub(super) async fn list_search(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let name: Option<String> = arguments.optional("name")?;
     let aggregation: Document = arguments.optional("aggregationOptions")?.unwrap_or(doc! {});
     arguments.done()?;

@@ -1,4 +1,4 @@
-//! Reading from collections.
+//! Reads of collections.
 
 use bson::{Bson, Document, doc};
 use steadfast::{
@@ -9,10 +9,13 @@ use steadfast::{
     },
 };
 
-use super::{Arguments, Done, Outcome, awaited, collected, results};
+use super::{Arguments, CallResult, OperationResult, awaited, collected, results};
 use crate::unified::entities::HeldCursor;
 
-pub(super) async fn find(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn find(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let filter = arguments.required("filter")?;
     let mode = arguments.timeout_mode()?;
@@ -24,14 +27,14 @@ pub(super) async fn find(collection: &Collection<Document>, mut arguments: Argum
 pub(super) async fn create_find_cursor(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let session = arguments.session();
     let filter = arguments.required("filter")?;
     let mode = arguments.timeout_mode()?;
     let mut options: FindOptions = arguments.options()?;
     options.timeout_mode = mode;
     let action = collection.find(filter).with_options(options);
-    Ok(Outcome::Cursor(HeldCursor::shared(match session {
+    Ok(OperationResult::Cursor(HeldCursor::shared(match session {
         None => HeldCursor::Alone(action.await?),
         Some(mut in_use) => {
             HeldCursor::InSession(action.session(in_use.session()).await?, in_use.entity())
@@ -39,14 +42,20 @@ pub(super) async fn create_find_cursor(
     })))
 }
 
-pub(super) async fn find_one(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn find_one(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let filter = arguments.required("filter")?;
     let options: FindOneOptions = arguments.options()?;
     Ok(awaited!(session, collection.find_one(filter).with_options(options))?.into())
 }
 
-pub(super) async fn aggregate(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn aggregate(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let pipeline: Vec<Document> = arguments.required("pipeline")?;
     let mode = arguments.timeout_mode()?;
@@ -58,7 +67,7 @@ pub(super) async fn aggregate(collection: &Collection<Document>, mut arguments: 
 pub(super) async fn count_documents(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let mut session = arguments.session();
     let filter = arguments.required("filter")?;
     let options: CountOptions = arguments.options()?;
@@ -68,13 +77,16 @@ pub(super) async fn count_documents(
 pub(super) async fn estimated_document_count(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let mut session = arguments.session();
     let options: EstimatedDocumentCountOptions = arguments.options()?;
     Ok(awaited!(session, collection.estimated_document_count().with_options(options))?.into())
 }
 
-pub(super) async fn distinct(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+pub(super) async fn distinct(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let field: String = arguments.required("fieldName")?;
     let filter = arguments.required("filter")?;
@@ -82,12 +94,11 @@ pub(super) async fn distinct(collection: &Collection<Document>, mut arguments: A
     Ok(awaited!(session, collection.distinct(field, filter).with_options(options))?.into())
 }
 
-/// The driver has no method for it: applications send the command. The specification forbids to retry it, and
-/// `run_command` does not.
+/// Runs `mapReduce`: the driver has no method for it. The specification forbids retries, and `run_command` has none.
 pub(super) async fn map_reduce(
     collection: &Collection<Document>,
     mut arguments: Arguments,
-) -> Done {
+) -> CallResult {
     let mut session = arguments.session();
     let namespace = collection.namespace();
     let mut command = doc! { "mapReduce": namespace.coll };
@@ -99,6 +110,6 @@ pub(super) async fn map_reduce(
     let mut reply = awaited!(session, database.run_command(command))?;
     Ok(match reply.remove("results") {
         Some(results) => bson::deserialize_from_bson::<Vec<Document>>(results)?.into(),
-        None => Outcome::Value(reply.into()),
+        None => OperationResult::Value(reply.into()),
     })
 }

@@ -1,4 +1,4 @@
-//! The driver's results as the documents that tests compare them with.
+//! Conversion of the driver's results to documents, as tests compare them.
 
 use bson::{Bson, Document, doc};
 use serde::{Serialize, de::DeserializeOwned};
@@ -11,16 +11,16 @@ use steadfast::{
     },
 };
 
-use super::Outcome;
-use crate::unified::stop::Step;
+use super::OperationResult;
+use crate::unified::test_error::TestResult;
 
-impl From<InsertOneResult> for Outcome {
+impl From<InsertOneResult> for OperationResult {
     fn from(result: InsertOneResult) -> Self {
         Self::Value(doc! { "insertedId": result.inserted_id }.into())
     }
 }
 
-impl From<InsertManyResult> for Outcome {
+impl From<InsertManyResult> for OperationResult {
     fn from(result: InsertManyResult) -> Self {
         let count = count(result.inserted_ids.len() as u64);
         let ids = by_index(result.inserted_ids);
@@ -28,7 +28,7 @@ impl From<InsertManyResult> for Outcome {
     }
 }
 
-impl From<UpdateResult> for Outcome {
+impl From<UpdateResult> for OperationResult {
     fn from(result: UpdateResult) -> Self {
         let mut document = doc! { "upsertedCount": i64::from(result.upserted_id.is_some()) };
         document.extend(update(&result));
@@ -36,55 +36,55 @@ impl From<UpdateResult> for Outcome {
     }
 }
 
-impl From<DeleteResult> for Outcome {
+impl From<DeleteResult> for OperationResult {
     fn from(result: DeleteResult) -> Self {
         Self::Value(doc! { "deletedCount": count(result.deleted_count) }.into())
     }
 }
 
-impl From<BulkWriteResult> for Outcome {
+impl From<BulkWriteResult> for OperationResult {
     fn from(result: BulkWriteResult) -> Self {
         Self::Value(bulk_write(&result).into())
     }
 }
 
-impl From<Option<Document>> for Outcome {
+impl From<Option<Document>> for OperationResult {
     fn from(document: Option<Document>) -> Self {
         Self::Value(document.map_or(Bson::Null, Bson::Document))
     }
 }
 
-impl From<()> for Outcome {
+impl From<()> for OperationResult {
     fn from((): ()) -> Self {
         Self::Nothing
     }
 }
 
-impl From<u64> for Outcome {
+impl From<u64> for OperationResult {
     fn from(number: u64) -> Self {
         Self::Value(count(number))
     }
 }
 
-impl From<Vec<Bson>> for Outcome {
+impl From<Vec<Bson>> for OperationResult {
     fn from(values: Vec<Bson>) -> Self {
         Self::Value(values.into())
     }
 }
 
-impl From<Vec<String>> for Outcome {
+impl From<Vec<String>> for OperationResult {
     fn from(names: Vec<String>) -> Self {
         Self::Value(names.into())
     }
 }
 
-impl From<String> for Outcome {
+impl From<String> for OperationResult {
     fn from(name: String) -> Self {
         Self::Value(name.into())
     }
 }
 
-/// A bulk write's result, also where it is part of an error.
+/// Result of a collection's bulk write, also as a partial result.
 pub(crate) fn bulk_write(result: &BulkWriteResult) -> Document {
     doc! {
         "insertedCount": count(result.inserted_count),
@@ -97,7 +97,7 @@ pub(crate) fn bulk_write(result: &BulkWriteResult) -> Document {
     }
 }
 
-/// What one update did.
+/// Result of one update.
 fn update(result: &UpdateResult) -> Document {
     let mut document = doc! {
         "matchedCount": count(result.matched_count),
@@ -109,7 +109,7 @@ fn update(result: &UpdateResult) -> Document {
     document
 }
 
-/// The result of a client's bulk write.
+/// Summary result of a client's bulk write.
 pub(super) fn summary(result: &SummaryBulkWriteResult) -> Document {
     if !result.acknowledged {
         return doc! { "acknowledged": false };
@@ -124,7 +124,7 @@ pub(super) fn summary(result: &SummaryBulkWriteResult) -> Document {
     }
 }
 
-/// The same, and what each write did.
+/// Verbose result of a client's bulk write.
 pub(super) fn verbose(result: &VerboseBulkWriteResult) -> Document {
     let inserts = result.insert_results.iter();
     let inserts = inserts.map(|(at, one)| (*at, doc! { "insertedId": &one.inserted_id }.into()));
@@ -139,7 +139,7 @@ pub(super) fn verbose(result: &VerboseBulkWriteResult) -> Document {
     document
 }
 
-/// What a bulk write did that failed in part.
+/// Partial result of a bulk write.
 pub(crate) fn partial(result: &PartialBulkWriteResult) -> Document {
     match result {
         PartialBulkWriteResult::Summary(result) => summary(result),
@@ -148,7 +148,7 @@ pub(crate) fn partial(result: &PartialBulkWriteResult) -> Document {
     }
 }
 
-/// Values by their index, as a document.
+/// Document with the values under their indexes.
 pub(crate) fn by_index(values: impl IntoIterator<Item = (usize, Bson)>) -> Document {
     values.into_iter().map(|(index, value)| (index.to_string(), value)).collect()
 }
@@ -157,13 +157,13 @@ pub(crate) fn count(number: u64) -> Bson {
     Bson::Int64(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-impl From<Vec<Document>> for Outcome {
+impl From<Vec<Document>> for OperationResult {
     fn from(documents: Vec<Document>) -> Self {
         Self::Documents(documents)
     }
 }
 
-/// All that the cursor gives.
+/// Collects the items of a cursor.
 pub(super) async fn items<T: DeserializeOwned>(mut cursor: Cursor<T>) -> Result<Vec<T>, Error> {
     let mut items = Vec::new();
     while cursor.advance().await? {
@@ -172,7 +172,7 @@ pub(super) async fn items<T: DeserializeOwned>(mut cursor: Cursor<T>) -> Result<
     Ok(items)
 }
 
-/// All that the cursor gives in its session.
+/// Collects the items of a cursor in a session.
 pub(super) async fn items_in_session<T: DeserializeOwned>(
     mut cursor: SessionCursor<T>,
     session: &mut ClientSession,
@@ -184,8 +184,8 @@ pub(super) async fn items_in_session<T: DeserializeOwned>(
     Ok(items)
 }
 
-/// Things that the driver has types for, as documents.
-pub(super) fn documents<T: Serialize>(items: &[T]) -> Step<Outcome> {
+/// Serializes items to documents.
+pub(super) fn documents<T: Serialize>(items: &[T]) -> TestResult<OperationResult> {
     let documents = items.iter().map(bson::serialize_to_document).collect::<Result<_, _>>()?;
-    Ok(Outcome::Documents(documents))
+    Ok(OperationResult::Documents(documents))
 }

@@ -1,4 +1,4 @@
-//! Writing to collections, one operation at a time.
+//! Single writes of collections.
 
 use bson::{Document, doc};
 use steadfast::{
@@ -9,16 +9,16 @@ use steadfast::{
     },
 };
 
-use super::{Arguments, Done, Outcome, awaited};
+use super::{Arguments, CallResult, OperationResult, awaited};
 
-/// Declares operations that are a method of a collection: its name, arguments and options.
+/// Declares operations that call one method of a collection: name, arguments and options.
 macro_rules! operations {
     ($($name:ident($($argument:ident: $type:ty),*; $options:ty);)*) => {
         $(
             pub(super) async fn $name(
                 collection: &Collection<Document>,
                 mut arguments: Arguments,
-            ) -> Done {
+            ) -> CallResult {
                 let mut session = arguments.session();
                 $(let $argument: $type = arguments.required(stringify!($argument))?;)*
                 let options: $options = arguments.options()?;
@@ -40,8 +40,11 @@ operations! {
     drop(; DropCollectionOptions);
 }
 
-/// The driver has no method for it: applications send the command.
-pub(super) async fn rename(collection: &Collection<Document>, mut arguments: Arguments) -> Done {
+/// Runs `renameCollection`: the driver has no method for it.
+pub(super) async fn rename(
+    collection: &Collection<Document>,
+    mut arguments: Arguments,
+) -> CallResult {
     let mut session = arguments.session();
     let (from, to) = (collection.namespace(), arguments.required::<String>("to")?);
     let to = format!("{}.{to}", from.db);
@@ -49,5 +52,5 @@ pub(super) async fn rename(collection: &Collection<Document>, mut arguments: Arg
     command.extend(arguments.bson("dropTarget").map(|value| ("dropTarget".to_owned(), value)));
     arguments.done()?;
     let admin = collection.client().database("admin");
-    Ok(Outcome::Value(awaited!(session, admin.run_command(command))?.into()))
+    Ok(OperationResult::Value(awaited!(session, admin.run_command(command))?.into()))
 }

@@ -1,4 +1,4 @@
-//! Client-side encryption, as far as a file that speaks of it must be well formed.
+//! Options of client-side encryption, parsed only to check that a file is valid.
 
 use std::collections::BTreeMap;
 
@@ -41,12 +41,12 @@ pub(crate) struct AutoEncryptionSpec {
     _key_expiration_ms: Option<i64>,
 }
 
-/// Each provider's name and settings.
+/// Names and settings of KMS providers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "BTreeMap<String, Document>")]
 struct KmsProviders;
 
-/// The settings that each kind of provider has.
+/// Settings of each kind of provider.
 const PROVIDERS: &[(&str, &[&str])] = &[
     ("aws", &["accessKeyId", "secretAccessKey", "sessionToken"]),
     ("azure", &["tenantId", "clientId", "clientSecret", "identityPlatformEndpoint", "accessToken"]),
@@ -78,7 +78,7 @@ impl TryFrom<BTreeMap<String, Document>> for KmsProviders {
     }
 }
 
-/// A text, or a place for one.
+/// Returns true for a value or a `$$placeholder`.
 fn is_setting(value: &Bson) -> bool {
     match value {
         Bson::String(_) | Bson::Binary(_) => true,

@@ -1,4 +1,4 @@
-//! The entities that a test is made with.
+//! Entities to create for a test.
 
 use bson::Document;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use super::{
 /// An entity to create.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Entity {
+pub(crate) enum EntitySpec {
     Client(Box<ClientSpec>),
     ClientEncryption(EncryptionSpec),
     Database(DatabaseSpec),
@@ -29,7 +29,7 @@ pub(crate) struct ClientSpec {
     pub(crate) id: String,
     #[serde(default)]
     pub(crate) uri_options: Document,
-    // Without effect where there is no router.
+    // Without effect unless the deployment has mongos.
     #[serde(rename = "useMultipleMongoses")]
     pub(in crate::unified) use_multiple_mongoses: Option<bool>,
     pub(crate) observe_events: Option<NonEmpty<EventName>>,
@@ -45,7 +45,7 @@ pub(crate) struct ClientSpec {
     pub(crate) await_min_pool_size_ms: Option<u64>,
 }
 
-/// The events that a client can be watched for.
+/// Events that a test can observe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::enum_variant_names, reason = "the names are those of the test files")]
@@ -80,7 +80,7 @@ pub(crate) struct TracingSpec {
     _enable_command_payload: Option<bool>,
 }
 
-/// The stable interface that a client declares.
+/// API version that a client declares (`serverApi`).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ServerApiSpec {
@@ -89,7 +89,7 @@ pub(crate) struct ServerApiSpec {
     pub(crate) deprecation_errors: Option<bool>,
 }
 
-/// A client for encryption.
+/// A client for explicit encryption (`clientEncryption`).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct EncryptionSpec {
@@ -120,7 +120,7 @@ pub(crate) struct CollectionSpec {
     pub(crate) collection_options: CommonOptions,
 }
 
-/// The defaults of a database or a collection.
+/// Options of a database or a collection.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CommonOptions {
@@ -141,7 +141,7 @@ pub(crate) struct SessionSpec {
     pub(crate) session_options: Document,
 }
 
-/// A bucket of files in a database.
+/// A GridFS bucket of a database.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct BucketSpec {

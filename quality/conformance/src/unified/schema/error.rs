@@ -1,13 +1,13 @@
-//! What a test expects of an error.
+//! Expected errors (`expectError`).
 
 use bson::{Bson, Document};
 use serde::Deserialize;
 
 use super::primitives::{NonEmpty, present};
 
-/// What must be true of an error; at least one thing.
+/// An expected error with at least one field.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "Fields")]
+#[serde(try_from = "ExpectedErrorFields")]
 pub(crate) struct ExpectedError {
     pub(crate) is_client_error: Option<bool>,
     pub(crate) is_timeout_error: Option<bool>,
@@ -24,7 +24,7 @@ pub(crate) struct ExpectedError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Fields {
+struct ExpectedErrorFields {
     is_error: Option<bool>,
     is_client_error: Option<bool>,
     is_timeout_error: Option<bool>,
@@ -40,10 +40,10 @@ struct Fields {
     expect_result: Option<Bson>,
 }
 
-impl TryFrom<Fields> for ExpectedError {
+impl TryFrom<ExpectedErrorFields> for ExpectedError {
     type Error = &'static str;
 
-    fn try_from(fields: Fields) -> Result<Self, Self::Error> {
+    fn try_from(fields: ExpectedErrorFields) -> Result<Self, Self::Error> {
         let list =
             |list: Option<NonEmpty<String>>| list.map(|list| list.to_vec()).unwrap_or_default();
         if fields.is_error == Some(false) {
@@ -63,12 +63,12 @@ impl TryFrom<Fields> for ExpectedError {
             error_response: fields.error_response,
             expect_result: fields.expect_result,
         };
-        if is_error || !expected.says_nothing() { Ok(expected) } else { Err("nothing is expected") }
+        if is_error || !expected.is_empty() { Ok(expected) } else { Err("nothing is expected") }
     }
 }
 
 impl ExpectedError {
-    fn says_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.is_client_error.is_none()
             && self.is_timeout_error.is_none()
             && self.error_contains.is_none()

@@ -1,13 +1,13 @@
-//! The events that a test expects.
+//! Expected events (`expectEvents`).
 
 use bson::Document;
 use serde::Deserialize;
 
-use super::primitives::Nothing;
+use super::primitives::EmptyDocument;
 
-/// The events expected of one client.
+/// Expected events of one client.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "Fields")]
+#[serde(try_from = "ExpectedEventsFields")]
 pub(crate) struct ExpectedEventsForClient {
     pub(crate) client: String,
     pub(crate) family: EventFamily,
@@ -17,7 +17,7 @@ pub(crate) struct ExpectedEventsForClient {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Fields {
+struct ExpectedEventsFields {
     client: String,
     event_type: Option<EventFamily>,
     events: Vec<EventExpectation>,
@@ -25,11 +25,11 @@ struct Fields {
     ignore_extra_events: bool,
 }
 
-impl TryFrom<Fields> for ExpectedEventsForClient {
+impl TryFrom<ExpectedEventsFields> for ExpectedEventsForClient {
     type Error = String;
 
-    fn try_from(fields: Fields) -> Result<Self, Self::Error> {
-        let Fields { client, event_type, events, ignore_extra_events } = fields;
+    fn try_from(fields: ExpectedEventsFields) -> Result<Self, Self::Error> {
+        let ExpectedEventsFields { client, event_type, events, ignore_extra_events } = fields;
         let family = event_type.unwrap_or(EventFamily::Command);
         match events.iter().find(|event| event.family() != family) {
             Some(stray) => Err(format!("{stray:?} among events of type {family:?}")),
@@ -38,7 +38,7 @@ impl TryFrom<Fields> for ExpectedEventsForClient {
     }
 }
 
-/// What events are about.
+/// Family of events (`eventType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EventFamily {
@@ -47,7 +47,7 @@ pub(crate) enum EventFamily {
     Sdam,
 }
 
-/// An event that is expected, and what must be true of it.
+/// An expected event.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::enum_variant_names, reason = "the names are those of the test files")]
@@ -55,28 +55,28 @@ pub(crate) enum EventExpectation {
     CommandStartedEvent(CommandStarted),
     CommandSucceededEvent(CommandSucceeded),
     CommandFailedEvent(CommandFailed),
-    PoolCreatedEvent(Nothing),
-    PoolReadyEvent(Nothing),
+    PoolCreatedEvent(EmptyDocument),
+    PoolReadyEvent(EmptyDocument),
     PoolClearedEvent(PoolCleared),
-    PoolClosedEvent(Nothing),
-    ConnectionCreatedEvent(Nothing),
-    ConnectionReadyEvent(Nothing),
+    PoolClosedEvent(EmptyDocument),
+    ConnectionCreatedEvent(EmptyDocument),
+    ConnectionReadyEvent(EmptyDocument),
     ConnectionClosedEvent(Reason),
-    ConnectionCheckOutStartedEvent(Nothing),
+    ConnectionCheckOutStartedEvent(EmptyDocument),
     ConnectionCheckOutFailedEvent(Reason),
-    ConnectionCheckedOutEvent(Nothing),
-    ConnectionCheckedInEvent(Nothing),
+    ConnectionCheckedOutEvent(EmptyDocument),
+    ConnectionCheckedInEvent(EmptyDocument),
     ServerDescriptionChangedEvent(DescriptionChange<ServerKind>),
     ServerHeartbeatStartedEvent(Heartbeat),
     ServerHeartbeatSucceededEvent(Heartbeat),
     ServerHeartbeatFailedEvent(Heartbeat),
     TopologyDescriptionChangedEvent(DescriptionChange<TopologyKind>),
-    TopologyOpeningEvent(Nothing),
-    TopologyClosedEvent(Nothing),
+    TopologyOpeningEvent(EmptyDocument),
+    TopologyClosedEvent(EmptyDocument),
 }
 
 impl EventExpectation {
-    /// Whether it is that a command of this name was sent.
+    /// Returns true for a command-started event of this command.
     pub(crate) fn is_start_of(&self, command: &str) -> bool {
         match self {
             Self::CommandStartedEvent(event) => event.common().command_name == Some(command),
@@ -111,7 +111,7 @@ impl EventExpectation {
     }
 }
 
-/// Declares what is expected of an event of a command: its own fields and those that all have.
+/// Declares an expected command event: its own fields, and the fields that all command events have.
 macro_rules! command_event {
     ($name:ident { $($field:ident),* }) => {
         #[derive(Clone, Debug, Deserialize)]
@@ -140,7 +140,7 @@ command_event!(CommandStarted { command });
 command_event!(CommandSucceeded { reply });
 command_event!(CommandFailed {});
 
-/// What is expected of any event of a command.
+/// Expected fields that all command events have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandExpectation<'a> {
     pub(crate) command_name: Option<&'a str>,
@@ -168,7 +168,7 @@ pub(crate) struct Heartbeat {
     pub(crate) awaited: Option<bool>,
 }
 
-/// A description before and after.
+/// Expected descriptions before and after a change.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct DescriptionChange<K> {
@@ -184,7 +184,7 @@ pub(crate) struct DescriptionKind<K> {
 }
 
 impl<K: std::fmt::Debug> DescriptionKind<K> {
-    /// Whether a description of this type will do. The variants are named as the types are.
+    /// Returns true if a description of this type is expected. The variants have the names of the types.
     pub(crate) fn allows(&self, name: &str) -> bool {
         self.kind.as_ref().is_none_or(|kind| format!("{kind:?}") == name)
     }

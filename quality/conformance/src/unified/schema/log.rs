@@ -1,9 +1,9 @@
-//! The log messages that a test expects.
+//! Expected log messages (`expectLogMessages`).
 
 use bson::Document;
 use serde::Deserialize;
 
-/// What the driver logs about.
+/// Component of a log message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Component {
@@ -13,7 +13,7 @@ pub(crate) enum Component {
     Connection,
 }
 
-/// How grave a message is, the gravest first.
+/// Severity of a log message, the most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
@@ -28,25 +28,25 @@ pub(crate) enum Severity {
     Trace,
 }
 
-/// Which messages of a client are kept: of each component, those that are grave enough.
+/// Observed log messages of a client: the lowest severity of each component.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "Fields")]
-pub(crate) struct LogComponents(Fields);
+#[serde(try_from = "LogComponentFields")]
+pub(crate) struct LogComponents(LogComponentFields);
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Fields {
+struct LogComponentFields {
     command: Option<Severity>,
     topology: Option<Severity>,
     server_selection: Option<Severity>,
     connection: Option<Severity>,
 }
 
-impl TryFrom<Fields> for LogComponents {
+impl TryFrom<LogComponentFields> for LogComponents {
     type Error = &'static str;
 
-    fn try_from(fields: Fields) -> Result<Self, Self::Error> {
-        let Fields { command, topology, server_selection, connection } = fields;
+    fn try_from(fields: LogComponentFields) -> Result<Self, Self::Error> {
+        let LogComponentFields { command, topology, server_selection, connection } = fields;
         if [command, topology, server_selection, connection].iter().all(Option::is_none) {
             return Err("no component is observed");
         }
@@ -55,7 +55,7 @@ impl TryFrom<Fields> for LogComponents {
 }
 
 impl LogComponents {
-    pub(crate) fn keeps(&self, component: Component, severity: Severity) -> bool {
+    pub(crate) fn includes(&self, component: Component, severity: Severity) -> bool {
         let least = match component {
             Component::Command => self.0.command,
             Component::Topology => self.0.topology,
@@ -66,7 +66,7 @@ impl LogComponents {
     }
 }
 
-/// The messages expected of one client.
+/// Expected messages of one client.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ExpectedLogMessagesForClient {
@@ -78,7 +78,7 @@ pub(crate) struct ExpectedLogMessagesForClient {
     pub(crate) ignore_extra_messages: bool,
 }
 
-/// A message that is expected, and what must be true of it.
+/// An expected message.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ExpectedLogMessage {

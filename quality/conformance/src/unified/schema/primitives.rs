@@ -1,4 +1,4 @@
-//! The small things that test files are made of.
+//! Small parts of test files.
 
 use std::{fmt, ops::Deref};
 
@@ -14,11 +14,7 @@ impl<T> TryFrom<Vec<T>> for NonEmpty<T> {
     type Error = &'static str;
 
     fn try_from(items: Vec<T>) -> Result<Self, Self::Error> {
-        if items.is_empty() {
-            Err("an empty array where one item is needed")
-        } else {
-            Ok(Self(items))
-        }
+        if items.is_empty() { Err("an array has no items") } else { Ok(Self(items)) }
     }
 }
 
@@ -39,11 +35,7 @@ impl TryFrom<Document> for NonEmptyDocument {
     type Error = &'static str;
 
     fn try_from(document: Document) -> Result<Self, Self::Error> {
-        if document.is_empty() {
-            Err("an empty document where one field is needed")
-        } else {
-            Ok(Self(document))
-        }
+        if document.is_empty() { Err("a document has no fields") } else { Ok(Self(document)) }
     }
 }
 
@@ -55,10 +47,10 @@ impl Deref for NonEmptyDocument {
     }
 }
 
-/// A document in which there must be nothing.
+/// An empty document.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct EmptyDocument {}
 
 /// A version of a server or of the format: one to three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -69,7 +61,7 @@ impl TryFrom<String> for Version {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let bad = || format!("\"{text}\" is no version");
+        let bad = || format!("\"{text}\" is not a version");
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let parts: Vec<u32> = text
             .split('.')
@@ -93,7 +85,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Tells an expected `null` from no expectation.
+/// Deserializes an expected value, so that an expected `null` differs from no expectation.
 pub(crate) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Bson>, D::Error> {

@@ -1,11 +1,11 @@
-//! Whatever the writes and the limits, each write is sent once, in a batch that the server takes.
+//! Each write is in exactly one batch within the limits, for any writes and limits.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::operation::{fixture, write::Verb};
 
-/// A write whose `_id`, in the document or in the filter, is its index.
+/// Returns a write whose index is the `_id` in its document or filter.
 fn model(verb: u8, index: usize, padding: usize) -> WriteModel {
     let id = doc! { "_id": i64::try_from(index).unwrap() };
     let text = "x".repeat(padding);
@@ -43,7 +43,7 @@ proptest! {
         writes in prop::collection::vec((0_u8..6, 0_usize..300), 1..60),
         ordered: bool,
         batch_count in 1_usize..12,
-        // A message takes at least the largest write.
+        // The largest write fits into a message.
         message_bytes in 1_700_usize..4_000,
     ) {
         let runtime = runtime();
@@ -61,7 +61,7 @@ proptest! {
             let statements_sent = super::sent(&statements, batch);
             prop_assert!(statements_sent.len() <= batch_count);
             prop_assert_eq!(statements_sent.len(), batch.len());
-            let lent = statements.lend(batch);
+            let lent = statements.document_sequence(batch);
             prop_assert_eq!(lent.documents.bytes(), batch.bytes);
 
             let mut message = Vec::new();

@@ -3,12 +3,12 @@
 use super::*;
 use crate::operation::write::Verb;
 
-fn shape(batches: &[Batch]) -> Vec<(Verb, usize)> {
+fn shape(batches: &[CollectionBulkBatch]) -> Vec<(Verb, usize)> {
     batches.iter().map(|batch| (batch.verb, batch.len())).collect()
 }
 
 #[tokio::test]
-async fn in_order_stretches_of_one_verb_go_together() {
+async fn ordered_batches_have_consecutive_writes_of_one_verb() {
     let models = [insert(0), insert(1), update(2), delete(3), delete(4), insert(5)];
     let statements = Statements::of_models(models).unwrap();
     assert_eq!(
@@ -18,7 +18,7 @@ async fn in_order_stretches_of_one_verb_go_together() {
 }
 
 #[tokio::test]
-async fn out_of_order_all_of_one_verb_go_together() {
+async fn unordered_batches_have_all_writes_of_one_verb() {
     let models = [delete(0), insert(1), update(2), delete(3), insert(4)];
     let statements = Statements::of_models(models).unwrap();
     assert_eq!(
@@ -28,16 +28,16 @@ async fn out_of_order_all_of_one_verb_go_together() {
 }
 
 #[tokio::test]
-async fn a_batch_has_as_many_statements_as_the_server_takes() {
+async fn batch_count_limit_is_used_fully() {
     let limits = WriteLimits { batch_count: 3, ..limits() };
     for (count, expected) in [(2, vec![2]), (3, vec![3]), (4, vec![3, 1]), (7, vec![3, 3, 1])] {
         let statements = Statements::of_models((0..count).map(insert)).unwrap();
         let batches = planned(&statements, true, &limits).unwrap();
-        assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), expected);
+        assert_eq!(batches.iter().map(CollectionBulkBatch::len).collect::<Vec<_>>(), expected);
     }
 }
 
-/// The smallest limit of a message with which `models` still go in one batch.
+/// Returns the smallest message limit with which `models` are one batch.
 fn exact_message_bytes(models: &[WriteModel]) -> usize {
     let statements = Statements::of_models(models.to_vec()).unwrap();
     let fits = |message_bytes| {
@@ -48,7 +48,7 @@ fn exact_message_bytes(models: &[WriteModel]) -> usize {
 }
 
 #[tokio::test]
-async fn a_batch_has_as_many_bytes_as_the_server_takes() {
+async fn message_size_limit_is_used_fully() {
     let models: Vec<_> = (0..4).map(insert).collect();
     let limits = WriteLimits { message_bytes: exact_message_bytes(&models[..2]), ..limits() };
     let statements = Statements::of_models(models).unwrap();
@@ -69,11 +69,11 @@ async fn the_frame_of_a_message_is_counted_exactly() {
 
     let mut message = Vec::new();
     let outgoing = crate::connection::Outgoing {
-        sequence: Some(statements.lend(&batches[0])),
+        sequence: Some(statements.document_sequence(&batches[0])),
         ..crate::connection::Outgoing::new(&command.name, &command.database, &command.body)
     };
     outgoing.write(&mut message, 1, None).unwrap();
-    // All but what is kept free for the session and the like.
+    // Except the bytes reserved for the fields of an attempt, such as `lsid`.
     assert_eq!(exact_message_bytes(&models) - 1024, message.len());
 }
 
@@ -83,7 +83,7 @@ fn insert_of(bytes: usize) -> WriteModel {
 }
 
 #[tokio::test]
-async fn a_document_may_be_as_large_as_the_server_says_and_no_larger() {
+async fn documents_above_max_bson_object_size_are_rejected() {
     let limits = WriteLimits { document_bytes: 1000, ..limits() };
     let largest = Statements::of_models([insert_of(1000)]).unwrap();
     assert_eq!(planned(&largest, true, &limits).unwrap()[0].bytes, 1000);
@@ -96,7 +96,7 @@ async fn a_document_may_be_as_large_as_the_server_says_and_no_larger() {
 }
 
 #[tokio::test]
-async fn an_update_may_be_larger_than_a_document_by_its_filter_and_options() {
+async fn update_may_exceed_the_document_limit_by_filter_and_options() {
     let limits = WriteLimits { document_bytes: 1000, ..limits() };
     let update_of = |text: usize| {
         let operators = doc! { "$set": { "s": "x".repeat(text) } };
@@ -107,14 +107,14 @@ async fn an_update_may_be_larger_than_a_document_by_its_filter_and_options() {
 }
 
 #[tokio::test]
-async fn a_statement_that_fits_into_no_message_is_refused() {
+async fn statement_larger_than_a_message_is_rejected() {
     let limits = WriteLimits { message_bytes: 1500, ..limits() };
     let statements = Statements::of_models([insert_of(1000)]).unwrap();
     assert!(planned(&statements, true, &limits).unwrap_err().is_invalid_argument());
 }
 
 #[tokio::test]
-async fn a_server_that_claims_to_take_nothing_gets_one_at_a_time() {
+async fn batch_count_limit_of_zero_means_one() {
     let limits = WriteLimits { batch_count: 0, ..limits() };
     let statements = Statements::of_models([insert(0), insert(1)]).unwrap();
     assert_eq!(planned(&statements, true, &limits).unwrap().len(), 2);

@@ -16,12 +16,12 @@ fn server() -> ServerAddress {
     "a:1".parse().unwrap()
 }
 
-/// Counts `replies` in, one for each batch, as far as an operation would go.
+/// Adds up `replies`, one for each batch, until the operation would end.
 fn tallied(models: Vec<WriteModel>, ordered: bool, count: usize, replies: &[Document]) -> Tallied {
     let statements = Statements::of_models(models).unwrap();
     let limits = WriteLimits { batch_count: count, ..limits() };
     let batches = planned(&statements, ordered, &limits).unwrap();
-    let mut tally = Tally::default();
+    let mut tally = CollectionBulkTally::default();
     for (batch, reply) in batches.iter().zip(replies) {
         let reply = raw(reply.clone());
         tally.count_body(&statements, batch, ordered, &reply, &server()).unwrap();
@@ -33,19 +33,19 @@ fn partial(error: &BulkWriteError) -> &BulkWriteResult {
     error.partial_result.as_ref().unwrap().of_collection().unwrap()
 }
 
-/// Replies counted in, and the writes that they are to.
+/// Results of replies, and their writes.
 struct Tallied {
-    tally: Tally,
+    tally: CollectionBulkTally,
     statements: Statements<'static>,
 }
 
 impl Tallied {
-    fn conclude_bulk_write(self, broken: Option<Error>) -> Result<BulkWriteResult> {
-        self.tally.conclude_bulk_write(&self.statements, broken)
+    fn conclude_bulk_write(self, batch_error: Option<Error>) -> Result<BulkWriteResult> {
+        self.tally.conclude_bulk_write(&self.statements, batch_error)
     }
 
-    fn conclude_insert_many(self, broken: Option<Error>) -> Result<InsertManyResult> {
-        self.tally.conclude_insert_many(InsertedIds::new(&self.statements), broken)
+    fn conclude_insert_many(self, batch_error: Option<Error>) -> Result<InsertManyResult> {
+        self.tally.conclude_insert_many(InsertedIds::new(&self.statements), batch_error)
     }
 }
 
@@ -67,7 +67,7 @@ fn insert_error(error: &Error) -> &InsertManyError {
     }
 }
 
-fn broken() -> Error {
+fn batch_error() -> Error {
     std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()
 }
 
@@ -102,7 +102,7 @@ async fn errors_have_the_indexes_of_the_caller() {
 }
 
 #[tokio::test]
-async fn in_order_what_follows_a_refusal_was_not_inserted() {
+async fn ordered_inserts_stop_at_the_first_write_error() {
     let reply =
         doc! { "ok": 1, "n": 1, "writeErrors": [{ "index": 1, "code": 11000, "errmsg": "" }] };
     let ids = |ordered| {
@@ -139,7 +139,7 @@ async fn every_write_concern_error_is_kept() {
 }
 
 #[tokio::test]
-async fn refusals_and_unmet_write_concerns_are_both_kept() {
+async fn write_errors_and_write_concern_errors_are_both_kept() {
     let reply = doc! {
         "ok": 1, "n": 1, "writeErrors": [{ "index": 1, "code": 121, "errmsg": "" }],
         "writeConcernError": { "code": 64, "errmsg": "" },
@@ -150,7 +150,7 @@ async fn refusals_and_unmet_write_concerns_are_both_kept() {
 }
 
 #[tokio::test]
-async fn no_partial_result_is_claimed_when_nothing_was_done() {
+async fn no_partial_result_without_an_executed_write() {
     // pitfall 36
     let refused = |index: i32| doc! { "index": index, "code": 11000, "errmsg": "" };
     let first = doc! { "ok": 1, "n": 0, "writeErrors": [refused(0)] };
@@ -160,20 +160,21 @@ async fn no_partial_result_is_claimed_when_nothing_was_done() {
     let error = tallied(inserts(2), false, 9, &[both]).conclude_bulk_write(None).unwrap_err();
     assert_eq!(bulk_error(&error).partial_result, None);
 
-    let error =
-        Tally::default().conclude_bulk_write(&Statements::default(), Some(broken())).unwrap_err();
+    let error = CollectionBulkTally::default()
+        .conclude_bulk_write(&Statements::default(), Some(batch_error()))
+        .unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
-    let error = Tally::default()
-        .conclude_insert_many(InsertedIds::new(&Statements::default()), Some(broken()))
+    let error = CollectionBulkTally::default()
+        .conclude_insert_many(InsertedIds::new(&Statements::default()), Some(batch_error()))
         .unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
 }
 
 #[tokio::test]
-async fn what_was_done_before_the_network_broke_is_told() {
+async fn bulk_write_error_has_the_partial_result_before_a_network_error() {
     // pitfall 36
     let replies = [doc! { "ok": 1, "n": 2 }];
-    let mut network = broken().with_server(&server());
+    let mut network = batch_error().with_server(&server());
     network.add_label("RetryableWriteError");
     let tally = tallied(inserts(4), true, 2, &replies);
     let error = tally.conclude_bulk_write(Some(network.clone())).unwrap_err();
@@ -191,7 +192,7 @@ async fn what_was_done_before_the_network_broke_is_told() {
 }
 
 #[tokio::test]
-async fn a_write_that_matched_nothing_was_carried_out_all_the_same() {
+async fn write_without_a_match_counts_as_executed() {
     let replies = [
         doc! { "ok": 1, "n": 0, "nModified": 0 },
         doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 1, "errmsg": "" }] },
@@ -202,27 +203,27 @@ async fn a_write_that_matched_nothing_was_carried_out_all_the_same() {
 }
 
 #[tokio::test]
-async fn of_an_unanswered_batch_the_ids_are_known_and_no_more() {
+async fn unacknowledged_batch_has_inserted_ids_only() {
     let statements = Statements::of_models(inserts(2)).unwrap();
     let batches = planned(&statements, true, &limits()).unwrap();
-    let mut tally = Tally::default();
-    tally.count_unanswered(&batches[0]);
+    let mut tally = CollectionBulkTally::default();
+    tally.count_unacknowledged(&batches[0]);
     let result = tally.conclude_bulk_write(&statements, None).unwrap();
     assert_eq!((result.inserted_count, result.inserted_ids.len()), (0, 2));
 }
 
 #[tokio::test]
-async fn a_malformed_reply_is_refused() {
+async fn malformed_reply_is_an_error() {
     let statements = Statements::of_models(inserts(2)).unwrap();
     let batches = planned(&statements, true, &limits()).unwrap();
     let reply = raw(doc! { "ok": 1, "n": 2, "writeErrors": [{ "index": 2, "code": 1 }] });
-    let mut tally = Tally::default();
+    let mut tally = CollectionBulkTally::default();
     let counted = tally.count_body(&statements, &batches[0], true, &reply, &server());
     crate::operation::fixture::assert_invalid_response(counted);
 }
 
 #[tokio::test]
-async fn ids_collected_too_early_are_not_told() {
+async fn ids_of_failed_inserts_are_removed() {
     let statements = Statements::of_models(inserts(1200)).unwrap();
     let batch = &planned(&statements, false, &limits()).unwrap()[0];
     let refused = doc! { "index": 3, "code": 11000, "errmsg": "" };
@@ -233,7 +234,7 @@ async fn ids_collected_too_early_are_not_told() {
             for _ in 0..rounds {
                 ids.collect_some();
             }
-            let mut tally = Tally::default();
+            let mut tally = CollectionBulkTally::default();
             tally.count_body(&statements, batch, false, &raw(reply.clone()), &server()).unwrap();
             let inserted = match tally.conclude_insert_many(ids, None) {
                 Ok(result) => result.inserted_ids,

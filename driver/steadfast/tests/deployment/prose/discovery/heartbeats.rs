@@ -14,13 +14,13 @@ use super::*;
 use crate::common::{Request, Role, Server, Step};
 
 #[tokio::test]
-async fn prose_streaming_1_servers_that_report_by_themselves_do_so_as_often_as_is_asked() {
+async fn prose_streaming_1_streamed_heartbeats_have_the_configured_frequency() {
     testbed::require!(V6_0);
     let standalone = testbed::shared::standalone().expect("a server");
     for (uri, server) in
         [(standalone.uri(), standalone.address().into()), (set().uri(), address(members().0))]
     {
-        let watched = Watched::at(&uri, "streaming, prose 1", |options| {
+        let observed = ProseClient::at(&uri, "streaming, prose 1", |options| {
             options.heartbeat_freq = Some(Duration::from_millis(500));
             options.server_monitoring_mode = Some(ServerMonitoringMode::Stream);
         })
@@ -29,10 +29,10 @@ async fn prose_streaming_1_servers_that_report_by_themselves_do_so_as_often_as_i
             matches!(event, SdamEvent::ServerHeartbeatSucceeded(event)
                 if event.awaited && event.server_address == server)
         };
-        watched.servers.wait_for(5, is_report).await;
+        observed.servers.wait_for(5, is_report).await;
         // By the server's own clock, whenever we come to read it: four pauses of half a second, of which ten
         // seconds would be the default.
-        let seen = watched.servers.seen();
+        let seen = observed.servers.seen();
         let times: Vec<_> = seen.iter().filter(|event| is_report(event)).map(said_at).collect();
         let took = times[4] - times[0];
         assert!((1_600..30_000).contains(&took), "{took} ms at {uri}");
@@ -46,19 +46,19 @@ fn said_at(event: &SdamEvent) -> i64 {
 }
 
 #[tokio::test]
-async fn prose_rtt_1_the_round_trip_time_is_kept_up_to_date() {
+async fn prose_rtt_1_the_round_trip_time_is_updated() {
     testbed::require!(V6_0);
     let app_name = "streamingRttTest";
     let point = FailPoint::reserve(vec![members().0], app_name).await;
     let primary = address(point.members[0]);
-    let watched = Watched::new(app_name, |_| ()).await;
-    watched.collection("rtt_prose_1").find_one(doc! {}).await.unwrap();
+    let observed = ProseClient::new(app_name, |_| ()).await;
+    observed.collection("rtt_prose_1").find_one(doc! {}).await.unwrap();
     let is_beat = |event: &SdamEvent| {
         matches!(event, SdamEvent::ServerHeartbeatSucceeded(event)
             if event.server_address == primary)
     };
-    watched.servers.wait_for(4, is_beat).await;
-    for event in watched.servers.seen() {
+    observed.servers.wait_for(4, is_beat).await;
+    for event in observed.servers.seen() {
         let SdamEvent::ServerDescriptionChanged(event) = event else { continue };
         let time = event.new_description.average_round_trip_time;
         assert!(time.is_some_and(|time| !time.is_zero()), "{:?}", event.new_description);
@@ -69,14 +69,14 @@ async fn prose_rtt_1_the_round_trip_time_is_kept_up_to_date() {
     };
     point.set(1_000, slow);
     let began = Instant::now();
-    while round_trip_time(&watched, &primary).await < Duration::from_millis(250) {
+    while round_trip_time(&observed, &primary).await < Duration::from_millis(250) {
         assert!(began.elapsed() < Duration::from_secs(60), "it does not grow");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 /// What a client takes a server's round trip time for, as selection sees it.
-async fn round_trip_time(watched: &Watched, server: &ServerAddress) -> Duration {
+async fn round_trip_time(observed: &ProseClient, server: &ServerAddress) -> Duration {
     let time = Arc::new(Lock::new(Duration::ZERO));
     let (noted, server) = (Arc::clone(&time), server.clone());
     let criteria = SelectionCriteria::Predicate(Arc::new(move |info| {
@@ -87,12 +87,12 @@ async fn round_trip_time(watched: &Watched, server: &ServerAddress) -> Duration 
         is_it
     }));
     let options = FindOneOptions::builder().selection_criteria(criteria).build();
-    watched.collection("rtt_prose_1").find_one(doc! {}).with_options(options).await.unwrap();
+    observed.collection("rtt_prose_1").find_one(doc! {}).with_options(options).await.unwrap();
     *time.lock().unwrap()
 }
 
 #[tokio::test]
-async fn prose_heartbeat_1_a_heartbeat_is_told_of_before_its_connection_is_made() {
+async fn prose_heartbeat_1_the_started_event_precedes_the_connection() {
     let hangs_up = |_: &Request| Some(vec![Step::HangUp]);
     let server = Arc::new(Server::with_handler(Role::Standalone, hangs_up));
     let story = Recorder::new();

@@ -8,7 +8,7 @@ use super::*;
 use crate::common::{Role, Server, Step};
 
 #[tokio::test]
-async fn prose_1_a_client_can_be_made_while_no_server_is_there() {
+async fn prose_1_a_client_is_created_without_a_reachable_server() {
     // Nobody else gets the port either.
     let deaf = tokio::net::TcpSocket::new_v4().unwrap();
     deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -22,14 +22,14 @@ async fn prose_1_a_client_can_be_made_while_no_server_is_there() {
 }
 
 #[tokio::test]
-async fn prose_2_a_primary_that_hangs_up_is_unknown_and_not_checked_at_once() {
+async fn prose_2_a_network_error_marks_the_primary_unknown_without_an_immediate_check() {
     testbed::require!(V6_0);
     let app_name = "discovery, prose 2";
     let point = FailPoint::reserve(vec![members().0], app_name).await;
     let primary = address(point.members[0]);
     let heartbeat = Duration::from_millis(1_500);
     let checks = Recorder::new();
-    let watched = Watched::new(app_name, |options| {
+    let observed = ProseClient::new(app_name, |options| {
         options.retry_writes = Some(false);
         options.heartbeat_freq = Some(heartbeat);
         options.sdam_event_handler = noting_checks(options.sdam_event_handler.take(), &checks);
@@ -37,12 +37,12 @@ async fn prose_2_a_primary_that_hangs_up_is_unknown_and_not_checked_at_once() {
     .await;
     point.set(1, doc! { "failCommands": ["insert"], "closeConnection": true });
     let of_primary = |check: &Check| check.0 == primary;
-    all_known(&watched, 3).await;
+    all_known(&observed, 3).await;
     let earlier = checks.seen().into_iter().filter(of_primary).count();
     // One that has just begun, and waits for a change: the next is far off.
     checks.wait_for(earlier + 1, of_primary).await;
-    let numbers = watched.collection("discovery_prose_2");
-    let (before, after, topology) = suffer(&watched, numbers.insert_one(doc! {})).await;
+    let numbers = observed.collection("discovery_prose_2");
+    let (before, after, topology) = fail_and_observe(&observed, numbers.insert_one(doc! {})).await;
     assert_eq!(before.server_type, ServerType::RsPrimary);
     assert_eq!(after.server_type, ServerType::Unknown);
     assert_eq!(topology, TopologyType::ReplicaSetNoPrimary);
@@ -74,76 +74,76 @@ fn noting_checks(
 /// Not by a fail point: its errors bear the version of the topology that the client knows already,
 /// and are out of date by that.
 #[tokio::test]
-async fn prose_3_a_primary_that_says_it_is_none_when_read_from_is_unknown() {
+async fn prose_3_not_writable_primary_in_reply_to_a_read_marks_the_server_unknown() {
     testbed::require!(V6_0);
     let set = ReplicaSet::start(1, Options::new()).expect("a replica set");
-    let watched = Watched::at(&set.uri(), "discovery, prose 3", |options| {
+    let observed = ProseClient::at(&set.uri(), "discovery, prose 3", |options| {
         options.retry_reads = Some(false);
         options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
-        options.heartbeat_freq = Some(NEVER);
+        options.heartbeat_freq = Some(LONG_HEARTBEAT);
     })
     .await;
-    all_known(&watched, 1).await;
+    all_known(&observed, 1).await;
     set.step_down().expect("a primary to step down");
-    let numbers = watched.collection("numbers");
-    let (before, after, topology) = suffer(&watched, numbers.find_one(doc! {})).await;
+    let numbers = observed.collection("numbers");
+    let (before, after, topology) = fail_and_observe(&observed, numbers.find_one(doc! {})).await;
     assert_eq!(before.server_type, ServerType::RsPrimary);
     assert_eq!(after.server_type, ServerType::Unknown);
     assert_eq!(topology, TopologyType::ReplicaSetNoPrimary);
 }
 
 #[tokio::test]
-async fn prose_4_a_secondary_that_says_it_recovers_is_unknown_and_checked_at_once() {
+async fn prose_4_node_is_recovering_marks_the_secondary_unknown_and_checks_it_at_once() {
     testbed::require!(V6_0);
     let options = Options::new().election_timeout(Duration::from_secs(10));
     let set = ReplicaSet::start(2, options).expect("a replica set");
-    let watched = Watched::at(&set.uri(), "discovery, prose 4", |options| {
+    let observed = ProseClient::at(&set.uri(), "discovery, prose 4", |options| {
         let preference = ReadPreference::secondary(None);
         options.selection_criteria = Some(SelectionCriteria::from(preference));
         options.retry_reads = Some(false);
         options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
-        options.heartbeat_freq = Some(NEVER);
+        options.heartbeat_freq = Some(LONG_HEARTBEAT);
     })
     .await;
-    all_known(&watched, 2).await;
+    all_known(&observed, 2).await;
     let secondary = 1 - set.wait_for_primary().expect("a primary");
     set.run_command(secondary, "admin", doc! { "replSetMaintenance": true }).expect("recovering");
-    let numbers = watched.collection("numbers");
-    let (before, after, topology) = suffer(&watched, numbers.find_one(doc! {})).await;
+    let numbers = observed.collection("numbers");
+    let (before, after, topology) = fail_and_observe(&observed, numbers.find_one(doc! {})).await;
     assert_eq!(before.server_type, ServerType::RsSecondary);
     assert_eq!(after.server_type, ServerType::Unknown);
     assert_eq!(topology, TopologyType::ReplicaSetWithPrimary);
-    watched.servers.wait_for(1, |event| found(event, &after.address, ServerType::RsOther)).await;
+    observed.servers.wait_for(1, |event| found(event, &after.address, ServerType::RsOther)).await;
 }
 
 #[tokio::test]
-async fn prose_5_a_primary_that_recovers_by_its_write_concern_error_is_unknown_and_checked_at_once()
+async fn prose_5_shutdown_in_a_write_concern_error_marks_the_primary_unknown_and_checks_it_at_once()
 {
     testbed::require!(V6_0);
     let app_name = "discovery, prose 5";
     let shutdown = doc! { "code": 91, "errmsg": "Replication is being shut down" };
     let data = doc! { "failCommands": ["insert"], "writeConcernError": shutdown };
     let point = FailPoint::on_primary(1, data, app_name).await;
-    let watched = Watched::new(app_name, |options| {
+    let observed = ProseClient::new(app_name, |options| {
         options.retry_writes = Some(false);
         options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
-        options.heartbeat_freq = Some(NEVER);
+        options.heartbeat_freq = Some(LONG_HEARTBEAT);
     })
     .await;
-    all_known(&watched, 3).await;
-    let numbers = watched.collection("discovery_prose_5");
-    let (before, after, topology) = suffer(&watched, numbers.insert_one(doc! {})).await;
+    all_known(&observed, 3).await;
+    let numbers = observed.collection("discovery_prose_5");
+    let (before, after, topology) = fail_and_observe(&observed, numbers.insert_one(doc! {})).await;
     let primary = address(point.members[0]);
     assert_eq!((&before.address, before.server_type), (&primary, ServerType::RsPrimary));
     assert_eq!(after.server_type, ServerType::Unknown);
     assert_eq!(topology, TopologyType::ReplicaSetNoPrimary);
-    watched.servers.wait_for(2, |event| found(event, &primary, ServerType::RsPrimary)).await;
+    observed.servers.wait_for(2, |event| found(event, &primary, ServerType::RsPrimary)).await;
 }
 
 /// Without a code it is the words that count, and servers of the versions that send none say
 /// "master" where the plan has "writable primary".
 #[tokio::test]
-async fn prose_6_what_a_server_says_without_a_code_is_understood_and_kept() {
+async fn prose_6_state_change_errors_without_a_code_are_recognised_by_their_message() {
     for (command, refusal) in [
         ("insert", doc! { "ok": 0, "errmsg": "not master" }),
         ("insert", doc! { "errmsg": "not master", "ok": 0 }),
@@ -155,8 +155,8 @@ async fn prose_6_what_a_server_says_without_a_code_is_understood_and_kept() {
             (request.name == command).then(|| vec![Step::Reply(reply.clone())])
         });
         let uri = server.uri("replicaSet=set&retryReads=false&retryWrites=false");
-        let watched = Watched::at(&uri, "discovery, prose 6", |_| ()).await;
-        let numbers = watched.collection("numbers");
+        let observed = ProseClient::at(&uri, "discovery, prose 6", |_| ()).await;
+        let numbers = observed.collection("numbers");
         let refused = match command {
             "insert" => bounded(numbers.insert_one(doc! {})).await.map(drop),
             _ => bounded(numbers.estimated_document_count()).await.map(drop),
@@ -169,7 +169,7 @@ async fn prose_6_what_a_server_says_without_a_code_is_understood_and_kept() {
             described.server_type == ServerType::Unknown
                 && described.error.as_ref().is_some_and(|error| error.contains(said))
         };
-        watched.servers.wait_for(1, is_kept).await;
+        observed.servers.wait_for(1, is_kept).await;
     }
 }
 
@@ -182,39 +182,39 @@ async fn write_by_secondary(options: &str) -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn prose_7_1_a_secondary_leads_to_the_primary() {
+async fn prose_7_1_a_secondary_as_seed_leads_to_the_primary() {
     testbed::require!(V6_0);
     write_by_secondary("?directConnection=false").await.unwrap();
 }
 
 #[tokio::test]
-async fn prose_7_2_a_secondary_that_is_connected_to_directly_refuses_writes() {
+async fn prose_7_2_a_direct_connection_to_a_secondary_rejects_writes() {
     testbed::require!(V6_0);
     let error = write_by_secondary("?directConnection=true").await.unwrap_err();
     assert_eq!(error.code(), Some(10107), "{error:?}");
 }
 
 #[tokio::test]
-async fn prose_7_3_a_secondary_leads_to_the_primary_unless_told_otherwise() {
+async fn prose_7_3_direct_connection_is_off_by_default() {
     testbed::require!(V6_0);
     write_by_secondary("").await.unwrap();
 }
 
 #[tokio::test]
-async fn prose_8_a_server_that_fails_its_checks_is_checked_twice_a_second() {
+async fn prose_8_failed_checks_are_repeated_after_min_heartbeat_frequency_ms() {
     testbed::require!(V6_0);
     let app_name = "SDAMMinHeartbeatFrequencyTest";
     let data = doc! { "failCommands": ["hello", "isMaster"], "errorCode": 1234 };
     let point = FailPoint::on_primary(5, data, app_name).await;
     let uri = format!("mongodb://{}/?directConnection=true", address(point.members[0]));
     let checks = Recorder::new();
-    let watched = Watched::at(&uri, app_name, |options| {
+    let observed = ProseClient::at(&uri, app_name, |options| {
         // Every ten seconds, as usual, it would be checked too seldom to be found in that time.
         options.server_selection_timeout = Some(Duration::from_secs(40));
         options.sdam_event_handler = noting_checks(options.sdam_event_handler.take(), &checks);
     })
     .await;
-    let admin = watched.client.database("admin");
+    let admin = observed.client.database("admin");
     bounded(admin.run_command(doc! { "ping": 1 })).await.unwrap();
     let begun: Vec<_> = checks.seen().into_iter().map(|check| check.1).collect();
     assert!(begun.len() >= 6, "five fail");
@@ -223,14 +223,14 @@ async fn prose_8_a_server_that_fails_its_checks_is_checked_twice_a_second() {
 }
 
 #[tokio::test]
-async fn prose_9_a_pool_is_ready_once_its_server_answers_and_cleared_once_it_does_not() {
+async fn prose_9_a_pool_is_ready_after_a_successful_check_and_cleared_after_a_failed_one() {
     testbed::require!(V6_0);
     let app_name = "SDAMPoolManagementTest";
     let point = FailPoint::reserve(vec![members().0], app_name).await;
     let uri = format!("mongodb://{}/?directConnection=true", address(point.members[0]));
     let told = Recorder::new();
     let (of_pools, of_servers) = (told.handler(), told.handler());
-    let _watched = Watched::at(&uri, app_name, |options| {
+    let _watched = ProseClient::at(&uri, app_name, |options| {
         options.heartbeat_freq = Some(Duration::from_millis(500));
         options.cmap_event_handler = Some(translated(of_pools, |event| match event {
             CmapEvent::PoolReady(_) => Some("ready"),
