@@ -1,15 +1,40 @@
 //! Actions: builders that are awaited. Methods of [`Client`](crate::Client),
 //! [`Database`](crate::Database) and [`Collection`](crate::Collection) return them.
 
-/// Implements `IntoFuture`: `.await` runs `execute` of the action.
+/// Implements `IntoFuture` and [`Action`]: `.await` runs `execute` of the action. With the feature `sync`, adds the
+/// method `run`, which blocks.
+///
+/// An action whose output has another type in the blocking API names it: `=> Cursor<T>, sync crate::blocking::Cursor<T>`.
+/// That type has a function `new`.
 macro_rules! awaitable {
     ([$($generics:tt)*] $action:ty => $output:ty) => {
+        awaitable!(@future [$($generics)*] $action => $output);
+        awaitable!(@run [$($generics)*] $action => $output, Ok);
+    };
+    ([$($generics:tt)*] $action:ty => $output:ty, sync $sync:ty) => {
+        awaitable!(@future [$($generics)*] $action => $output);
+        awaitable!(@run [$($generics)*] $action => $sync, |output| Ok(<$sync>::new(output)));
+    };
+    (@future [$($generics:tt)*] $action:ty => $output:ty) => {
         impl<$($generics)*> std::future::IntoFuture for $action {
             type Output = $crate::error::Result<$output>;
             type IntoFuture = $crate::actions::ActionFuture<'a, $output>;
 
             fn into_future(self) -> Self::IntoFuture {
                 Box::pin(self.execute())
+            }
+        }
+
+        impl<$($generics)*> $crate::actions::sealed::Sealed for $action {}
+        impl<$($generics)*> $crate::actions::Action for $action {}
+    };
+    (@run [$($generics:tt)*] $action:ty => $output:ty, $convert:expr) => {
+        #[cfg(feature = "sync")]
+        impl<$($generics)*> $action {
+            /// Runs the action and blocks the thread until its result is there. See
+            /// [`sync`](crate::sync#blocking), also for the error in a task of a current-thread runtime.
+            pub fn run(self) -> $crate::error::Result<$output> {
+                $crate::runtime::block_on(self.execute())?.and_then($convert)
             }
         }
     };
@@ -47,6 +72,48 @@ macro_rules! takes_session {
         }
     };
 }
+
+/// Operation that can be configured by its setters and is then awaited, or run if the feature `sync` is enabled.
+///
+/// The trait is sealed: only actions of this crate implement it.
+pub trait Action: IntoFuture + sealed::Sealed {
+    /// Calls `f` with the action and the value, if there is one. For options that are set only under a condition.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{action::Action, bson::doc};
+    ///
+    /// let limit = std::env::args().nth(1).and_then(|limit| limit.parse::<i64>().ok());
+    /// let cursor = books.find(doc! {}).optional(limit, |find, limit| find.limit(limit)).await?;
+    /// # Ok(()) }
+    /// ```
+    fn optional<V>(self, value: Option<V>, f: impl FnOnce(Self, V) -> Self) -> Self
+    where
+        Self: Sized,
+    {
+        match value {
+            Some(value) => f(self, value),
+            None => self,
+        }
+    }
+}
+
+/// Closes [`Action`] for types of other crates.
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+/// Implements [`Action`] for types of lower layers.
+macro_rules! actions_below {
+    ($($action:ty),*) => {
+        $(
+            impl sealed::Sealed for $action {}
+            impl Action for $action {}
+        )*
+    };
+}
+
+actions_below!(crate::options::ParseClientOptions, Shutdown, WarmConnectionPool<'_>);
 
 /// Future of an action.
 pub type ActionFuture<'a, T> =

@@ -44,6 +44,8 @@
 //! to a destination of the application are not interrupted.
 
 pub(crate) mod action;
+#[cfg(feature = "sync")]
+pub(crate) mod blocking;
 mod chunk;
 mod download;
 mod file;

@@ -19,6 +19,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! The feature `sync` adds a blocking API, the module `sync`.
+//!
 //! # Retries and errors
 //!
 //! Retryable reads and writes are retried once after a retryable error, or until the deadline if a
@@ -112,6 +114,8 @@ pub mod action {
     }
 }
 mod auth;
+#[cfg(feature = "sync")]
+mod blocking;
 pub mod change_stream;
 mod client;
 mod client_session;
@@ -136,10 +140,14 @@ mod pool;
 mod random;
 pub mod results;
 mod resume_token;
+#[cfg(feature = "sync")]
+mod runtime;
 mod search_index;
 mod sequence;
 mod serde_helpers;
 mod session;
+#[cfg(feature = "sync")]
+pub mod sync;
 mod tls;
 mod topology;
 mod trace;

@@ -22,7 +22,8 @@ const HANG: Duration = Duration::from_secs(60);
 const OTHERS: [&str; 1] = ["tour"];
 
 /// Examples that this file runs.
-const TESTED: [&str; 12] = [
+const TESTED: [&str; 13] = [
+    "blocking",
     "bulk_write",
     "change_stream",
     "crud",
@@ -113,7 +114,9 @@ fn every_example_is_tested_and_listed_in_the_docs() {
             let link = format!("driver/steadfast/examples/{name}.rs");
             assert!(contents.contains(&link), "docs/README.md does not link {link}");
             let text = fs::read_to_string(&path).expect("its source");
-            assert!(text.contains(&format!("`cargo run -p steadfast --example {name}`")), "{name}");
+            let features = if name == "blocking" { "--features sync " } else { "" };
+            let command = format!("`cargo run -p steadfast {features}--example {name}`");
+            assert!(text.contains(&command), "{name}");
             let lines = text.lines().count();
             assert!((40..=120).contains(&lines), "{name} has {lines} lines");
         }
@@ -184,6 +187,16 @@ fn change_stream_resumes_after_the_last_event() {
         "resumed: new order 3: fig",
     ];
     assert_lines(&run("change_stream"), &expected);
+}
+
+#[cfg(feature = "sync")]
+#[test]
+fn blocking_api_needs_no_runtime() {
+    let deployment = Deployment::replica_set(1).start();
+    assert_lines(
+        &run_with("blocking", &[("STEADFAST_URI", &deployment.uri())]),
+        &["and: 2", "the: 2", "14 words", "13 words, 1 archived", "90 bytes stored and read"],
+    );
 }
 
 #[test]

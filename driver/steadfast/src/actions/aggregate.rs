@@ -132,8 +132,8 @@ impl<S, T> Aggregate<'_, S, T> {
     }
 }
 
-awaitable!(['a, T: 'a] Aggregate<'a, ImplicitSession, T> => Cursor<T>);
-awaitable!(['a, T: 'a] Aggregate<'a, ExplicitSession<'a>, T> => SessionCursor<T>);
+awaitable!(['a, T: 'a] Aggregate<'a, ImplicitSession, T> => Cursor<T>, sync crate::blocking::Cursor<T>);
+awaitable!(['a, T: 'a] Aggregate<'a, ExplicitSession<'a>, T> => SessionCursor<T>, sync crate::blocking::SessionCursor<T>);
 takes_session!(
     ['a, T] Aggregate { source, pipeline, options, documents }:
     Aggregate<'a, ImplicitSession, T> => Aggregate<'a, ExplicitSession<'a>, T>

@@ -117,18 +117,18 @@ impl<'a> BulkWrite<'a, SummaryBulkWriteResult> {
     }
 
     async fn execute(self) -> Result<SummaryBulkWriteResult> {
-        Ok(self.run(false).await?.summary)
+        Ok(self.write(false).await?.summary)
     }
 }
 
 impl BulkWrite<'_, VerboseBulkWriteResult> {
     async fn execute(self) -> Result<VerboseBulkWriteResult> {
-        self.run(true).await
+        self.write(true).await
     }
 }
 
 impl<R> BulkWrite<'_, R> {
-    async fn run(self, verbose: bool) -> Result<VerboseBulkWriteResult> {
+    async fn write(self, verbose: bool) -> Result<VerboseBulkWriteResult> {
         let client = self.client;
         let options = self.options.unwrap_or_default();
         let mut settings = bulk::settings(&options);

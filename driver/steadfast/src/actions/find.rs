@@ -105,8 +105,8 @@ impl<T: Send + Sync, S> Find<'_, T, S> {
     }
 }
 
-awaitable!(['a, T: Send + Sync + 'a] Find<'a, T> => Cursor<T>);
-awaitable!(['a, T: Send + Sync + 'a] Find<'a, T, ExplicitSession<'a>> => SessionCursor<T>);
+awaitable!(['a, T: Send + Sync + 'a] Find<'a, T> => Cursor<T>, sync crate::blocking::Cursor<T>);
+awaitable!(['a, T: Send + Sync + 'a] Find<'a, T, ExplicitSession<'a>> => SessionCursor<T>, sync crate::blocking::SessionCursor<T>);
 takes_session!(
     ['a, T: Send + Sync] Find { collection, filter, options, documents }:
     Find<'a, T> => Find<'a, T, ExplicitSession<'a>>

@@ -105,8 +105,8 @@ impl<S> ListCollections<'_, ListNames, S> {
     }
 }
 
-awaitable!(['a] ListCollections<'a, ListSpecifications> => Cursor<CollectionSpecification>);
-awaitable!(['a] ListCollections<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<CollectionSpecification>);
+awaitable!(['a] ListCollections<'a, ListSpecifications> => Cursor<CollectionSpecification>, sync crate::blocking::Cursor<CollectionSpecification>);
+awaitable!(['a] ListCollections<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<CollectionSpecification>, sync crate::blocking::SessionCursor<CollectionSpecification>);
 awaitable!(['a] ListCollections<'a, ListNames> => Vec<String>);
 awaitable!(['a] ListCollections<'a, ListNames, ExplicitSession<'a>> => Vec<String>);
 takes_session!(

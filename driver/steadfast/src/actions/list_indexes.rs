@@ -95,8 +95,8 @@ impl<S> ListIndexes<'_, ListNames, S> {
     }
 }
 
-awaitable!(['a] ListIndexes<'a, ListSpecifications> => Cursor<IndexModel>);
-awaitable!(['a] ListIndexes<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<IndexModel>);
+awaitable!(['a] ListIndexes<'a, ListSpecifications> => Cursor<IndexModel>, sync crate::blocking::Cursor<IndexModel>);
+awaitable!(['a] ListIndexes<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<IndexModel>, sync crate::blocking::SessionCursor<IndexModel>);
 awaitable!(['a] ListIndexes<'a, ListNames> => Vec<String>);
 awaitable!(['a] ListIndexes<'a, ListNames, ExplicitSession<'a>> => Vec<String>);
 takes_session!(

@@ -165,8 +165,8 @@ impl<S> RunCursorCommand<'_, S> {
     }
 }
 
-awaitable!(['a] RunCursorCommand<'a> => Cursor<Document>);
-awaitable!(['a] RunCursorCommand<'a, ExplicitSession<'a>> => SessionCursor<Document>);
+awaitable!(['a] RunCursorCommand<'a> => Cursor<Document>, sync crate::blocking::Cursor<Document>);
+awaitable!(['a] RunCursorCommand<'a, ExplicitSession<'a>> => SessionCursor<Document>, sync crate::blocking::SessionCursor<Document>);
 takes_session!(
     ['a] RunCursorCommand { database, command, options }:
     RunCursorCommand<'a> => RunCursorCommand<'a, ExplicitSession<'a>>

@@ -303,8 +303,8 @@ impl<S> ListSearchIndexes<'_, S> {
     }
 }
 
-awaitable!(['a] ListSearchIndexes<'a> => Cursor<Document>);
-awaitable!(['a] ListSearchIndexes<'a, ExplicitSession<'a>> => SessionCursor<Document>);
+awaitable!(['a] ListSearchIndexes<'a> => Cursor<Document>, sync crate::blocking::Cursor<Document>);
+awaitable!(['a] ListSearchIndexes<'a, ExplicitSession<'a>> => SessionCursor<Document>, sync crate::blocking::SessionCursor<Document>);
 takes_session!(
     ['a] ListSearchIndexes { collection, name, aggregate_options, options }:
     ListSearchIndexes<'a> => ListSearchIndexes<'a, ExplicitSession<'a>>

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bson::Document;
 
-use super::ActionFuture;
 use crate::{
     Client, ClientSession,
     deadline::now,
@@ -76,12 +75,5 @@ impl StartSession<'_> {
     }
 }
 
-impl<'a> IntoFuture for StartSession<'a> {
-    type Output = Result<ClientSession>;
-    type IntoFuture = ActionFuture<'a, ClientSession>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.execute())
-    }
-}
+awaitable!(['a] StartSession<'a> => ClientSession, sync crate::blocking::ClientSession);
 setters!(SessionOptions for ['a] StartSession<'a>);

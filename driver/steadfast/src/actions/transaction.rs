@@ -147,7 +147,25 @@ impl StartTransaction<&mut ClientSession> {
 }
 
 awaitable!(['a] StartTransaction<&'a mut ClientSession> => ());
-setters!(TransactionOptions for ['a] StartTransaction<&'a mut ClientSession>);
+setters!(TransactionOptions for [S] StartTransaction<S>);
+
+#[cfg(feature = "sync")]
+impl crate::blocking::ClientSession {
+    /// Starts a transaction. See [`ClientSession::start_transaction`].
+    pub fn start_transaction(&mut self) -> StartTransaction<&mut Self> {
+        StartTransaction { session: self, options: None }
+    }
+}
+
+#[cfg(feature = "sync")]
+impl StartTransaction<&mut crate::blocking::ClientSession> {
+    /// Runs the action and blocks the thread until its result is there. See [`sync`](crate::sync#blocking), also for
+    /// the error in a task of a current-thread runtime.
+    pub fn run(self) -> Result<()> {
+        let Self { session, options } = self;
+        StartTransaction { session: session.as_async_mut(), options }.run()
+    }
+}
 
 /// Returns the time-out of the whole transaction, from its options or the session's defaults.
 fn time_limit(session: &ClientSession, options: Option<&TransactionOptions>) -> Option<Duration> {

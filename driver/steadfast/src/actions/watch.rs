@@ -156,9 +156,9 @@ impl<T, S> Watch<'_, T, S> {
     }
 }
 
-awaitable!(['a, T: 'a] Watch<'a, T, ImplicitSession> => ChangeStream<ChangeStreamEvent<T>>);
+awaitable!(['a, T: 'a] Watch<'a, T, ImplicitSession> => ChangeStream<ChangeStreamEvent<T>>, sync crate::blocking::ChangeStream<ChangeStreamEvent<T>>);
 awaitable!(
-    ['a, T: 'a] Watch<'a, T, ExplicitSession<'a>> => SessionChangeStream<ChangeStreamEvent<T>>
+    ['a, T: 'a] Watch<'a, T, ExplicitSession<'a>> => SessionChangeStream<ChangeStreamEvent<T>>, sync crate::blocking::SessionChangeStream<ChangeStreamEvent<T>>
 );
 setters!(ChangeStreamOptions for ['a, T, S] Watch<'a, T, S>);
 

@@ -87,6 +87,26 @@ async fn end_sessions(client: &Client) {
     }
 }
 
+#[cfg(feature = "sync")]
+impl Shutdown {
+    /// Runs the action and blocks the thread until the client is shut down. See [`sync`](crate::sync#blocking).
+    ///
+    /// In a task of a current-thread runtime, it does not wait: the shutdown continues in the background, and a warning
+    /// is logged.
+    pub fn run(self) {
+        let client = self.client.clone();
+        let immediate = self.immediate;
+        if let Err(error) = crate::runtime::block_on(self.execute()) {
+            tracing::warn!(
+                target: "steadfast::client",
+                "shutdown continues in the background: {error}",
+            );
+            let shutdown = Self { client: client.clone(), immediate };
+            client.executor().spawn(shutdown.execute());
+        }
+    }
+}
+
 impl IntoFuture for Shutdown {
     type Output = ();
     type IntoFuture = Pin<Box<dyn Future<Output = ()> + Send>>;

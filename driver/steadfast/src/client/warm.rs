@@ -57,6 +57,21 @@ impl WarmConnectionPool<'_> {
     }
 }
 
+#[cfg(feature = "sync")]
+impl WarmConnectionPool<'_> {
+    /// Runs the action and blocks the thread until the pools are filled. See [`sync`](crate::sync#blocking).
+    ///
+    /// In a task of a current-thread runtime, it does nothing except log a warning.
+    pub fn run(self) {
+        if let Err(error) = crate::runtime::block_on(self.execute()) {
+            tracing::warn!(
+                target: "steadfast::client",
+                "connection pools are not warmed up: {error}",
+            );
+        }
+    }
+}
+
 impl<'a> IntoFuture for WarmConnectionPool<'a> {
     type Output = ();
     type IntoFuture = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;

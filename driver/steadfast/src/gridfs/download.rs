@@ -155,7 +155,7 @@ impl GridFsDownloadStream {
     }
 
     /// Seeks to a position, which may be past the end.
-    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+    pub(super) fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         let (from, by) = match to {
             SeekFrom::Start(position) => (position, 0),
             SeekFrom::End(by) => (self.layout.length, by),

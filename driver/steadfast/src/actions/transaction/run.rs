@@ -5,6 +5,8 @@ use std::{sync::Arc, time::Duration};
 use steadfast_core::transaction::{AfterCommit, WithTransaction, WithTransactionTimeout};
 
 use super::{StartTransaction, misuse, start, time_limit};
+#[cfg(feature = "sync")]
+use crate::runtime::block_on;
 use crate::{
     Client, ClientSession, TransactionState,
     actions::ActionFuture,
@@ -121,6 +123,44 @@ impl StartTransaction<&mut ClientSession> {
             run.begin(session, options.as_ref()).await?;
             let called = callback(&mut *session).await;
             if let Some(ended) = run.end(session, called).await {
+                return ended;
+            }
+        }
+    }
+}
+
+#[cfg(feature = "sync")]
+impl StartTransaction<&mut crate::blocking::ClientSession> {
+    /// Runs `callback` in a transaction and commits it, with retries, and blocks the thread until its result is there.
+    /// See the async [`and_run2`](StartTransaction::and_run2).
+    ///
+    /// **The callback may be called several times.** It must return the errors of its operations.
+    ///
+    /// ```no_run
+    /// # fn run(client: steadfast::sync::Client) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::{Document, doc};
+    ///
+    /// let books = client.database("library").collection::<Document>("books");
+    /// let mut session = client.start_session().run()?;
+    /// session.start_transaction().and_run(|session| {
+    ///     books.insert_one(doc! { "title": "1984" }).session(session).run()
+    /// })?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As the async [`and_run`](StartTransaction::and_run), and that of [blocking](crate::sync#blocking).
+    pub fn and_run<R, F>(self, mut callback: F) -> Result<R>
+    where
+        F: for<'b> FnMut(&'b mut crate::blocking::ClientSession) -> Result<R>,
+    {
+        let Self { session, options } = self;
+        let mut run = TransactionRun::new(session.as_async_mut(), options.as_ref());
+        loop {
+            block_on(run.begin(session.as_async_mut(), options.as_ref()))??;
+            let called = callback(&mut *session);
+            if let Some(ended) = block_on(run.end(session.as_async_mut(), called))? {
                 return ended;
             }
         }

@@ -135,7 +135,7 @@ impl OpenDownloadStream<'_> {
     }
 }
 
-awaitable!(['a] OpenDownloadStream<'a> => GridFsDownloadStream);
+awaitable!(['a] OpenDownloadStream<'a> => GridFsDownloadStream, sync crate::gridfs::blocking::GridFsDownloadStream);
 
 /// Action that opens a download stream by name. See [`GridFsBucket::open_download_stream_by_name`].
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl OpenDownloadStreamByName<'_> {
     }
 }
 
-awaitable!(['a] OpenDownloadStreamByName<'a> => GridFsDownloadStream);
+awaitable!(['a] OpenDownloadStreamByName<'a> => GridFsDownloadStream, sync crate::gridfs::blocking::GridFsDownloadStream);
 setters!(GridFsDownloadByNameOptions for ['a] OpenDownloadStreamByName<'a>);
 
 /// Action that downloads a file. See [`GridFsBucket::download_to_stream`].

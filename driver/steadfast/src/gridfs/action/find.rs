@@ -67,7 +67,7 @@ impl Find<'_> {
     }
 }
 
-awaitable!(['a] Find<'a> => Cursor<FilesCollectionDocument>);
+awaitable!(['a] Find<'a> => Cursor<FilesCollectionDocument>, sync crate::blocking::Cursor<FilesCollectionDocument>);
 
 /// Action that finds a file. See [`GridFsBucket::find_one`].
 #[derive(Debug)]

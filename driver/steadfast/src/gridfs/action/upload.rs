@@ -95,7 +95,7 @@ impl OpenUploadStream<'_> {
     }
 }
 
-awaitable!(['a] OpenUploadStream<'a> => GridFsUploadStream);
+awaitable!(['a] OpenUploadStream<'a> => GridFsUploadStream, sync crate::gridfs::blocking::GridFsUploadStream);
 setters!(GridFsUploadOptions for ['a] OpenUploadStream<'a>);
 
 /// Action that uploads a file. See [`GridFsBucket::upload_from_stream`].

@@ -28,6 +28,15 @@ impl ParseClientOptions {
     }
 }
 
+#[cfg(feature = "sync")]
+impl ParseClientOptions {
+    /// Runs the action and blocks the thread until its result is there. See [`sync`](crate::sync#blocking), also for
+    /// the error in a task of a current-thread runtime.
+    pub fn run(self) -> Result<ClientOptions> {
+        crate::runtime::block_on(self.execute())?
+    }
+}
+
 impl IntoFuture for ParseClientOptions {
     type Output = Result<ClientOptions>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
