@@ -19,9 +19,10 @@ use steadfast_patterns::duplicates::Duplicates;
 
 use crate::{
     application::{Application, Keys},
-    books::{Books, Census, Told},
     datacenters::{Datacenters, LAYOUT, NAMES},
-    doctor, out, run, succeed, turn,
+    doctor, out,
+    recorded_writes::{RecordedWrite, RecordedWrites, StoredCopies},
+    run, succeed, turn,
 };
 
 /// Half of the default, to wait less.
@@ -77,20 +78,20 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     bravo.wait_for_writes("bravo", SOME_WRITES).await;
     act(datacenters, Datacenters::wait_until_complete).await;
 
-    let mut books = Books::default();
+    let mut recorded = RecordedWrites::default();
     for application in [alfa, bravo] {
         for write in application.stop().await {
-            books.note(write.key, Told::of(&write.answer));
+            recorded.record(write.key, RecordedWrite::of(&write.answer));
         }
     }
-    let census = census(datacenters).await;
-    judge(&books, &census);
+    let stored = stored_copies(datacenters).await;
+    assert_sound(&recorded, &stored);
     let read = read_all(&uri, ReadPreference::nearest(None)).await;
-    assert!(books.acknowledged().all(|key| read.contains(&key)), "all that were acknowledged");
-    assert_eq!(read.len(), census.0.len(), "each is read once");
-    trim(&uri, census.surplus());
-    let trimmed = self::census(datacenters).await;
-    assert_eq!((trimmed.surplus(), trimmed.firsts()), (0, census.firsts()));
+    assert!(recorded.acknowledged().all(|key| read.contains(&key)), "all that were acknowledged");
+    assert_eq!(read.len(), stored.0.len(), "each is read once");
+    trim(&uri, stored.surplus());
+    let trimmed = self::stored_copies(datacenters).await;
+    assert_eq!((trimmed.surplus(), trimmed.first_copies()), (0, stored.first_copies()));
     assert_eq!(read_all(&uri, ReadPreference::nearest(None)).await, read);
 }
 
@@ -131,14 +132,14 @@ fn lay_out(uri: &str) {
 }
 
 /// Every receipt is right, and there was something to be right about.
-fn judge(books: &Books, census: &Census) {
-    let verdict = books.judge(census);
-    assert!(verdict.is_clean(), "{verdict:#?}");
-    assert!(verdict.duplicated > 0, "without duplicates it shows nothing: {verdict}");
+fn assert_sound(recorded: &RecordedWrites, stored: &StoredCopies) {
+    let comparison = recorded.compare(stored);
+    assert!(comparison.is_clean(), "{comparison:#?}");
+    assert!(comparison.duplicated > 0, "without duplicates it shows nothing: {comparison}");
     // The judge can tell.
-    let quiet = books.clone().without_doubts().judge(census);
-    assert!(quiet.unexplained.len() >= verdict.surplus, "{quiet:#?}");
-    assert_eq!(books.judge(&Census::default()).lost.len(), verdict.acknowledged);
+    let incomplete = recorded.clone().without_possible_copies().compare(stored);
+    assert!(incomplete.unlisted.len() >= comparison.surplus, "{incomplete:#?}");
+    assert_eq!(recorded.compare(&StoredCopies::default()).lost.len(), comparison.acknowledged);
 }
 
 /// Shows the copies that are too many, then deletes them.
@@ -181,8 +182,8 @@ async fn read_all(uri: &str, members: ReadPreference) -> BTreeSet<i64> {
 }
 
 /// Returns what the primary of each shard has, asked without a mongos.
-async fn census(datacenters: &Datacenters) -> Census {
-    let mut census = Census::default();
+async fn stored_copies(datacenters: &Datacenters) -> StoredCopies {
+    let mut stored = StoredCopies::default();
     for name in NAMES {
         let messages = messages_at(&datacenters.shard(name).uri()).await;
         let majority = messages.find(doc! {}).read_concern(ReadConcern::majority());
@@ -191,9 +192,9 @@ async fn census(datacenters: &Datacenters) -> Census {
         while cursor.advance().await.unwrap() {
             documents.push(cursor.deserialize_current().unwrap());
         }
-        census.add(name, &documents);
+        stored.add(name, &documents);
     }
-    census
+    stored
 }
 
 /// Does something with the servers, on a thread that may block.
