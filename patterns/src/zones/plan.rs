@@ -67,6 +67,16 @@ impl Plan {
 /// # Errors
 ///
 /// All [`Contradictions`] between the layout and the cluster.
+///
+/// ```
+/// use steadfast_patterns::zones::{self, Cluster, Contradiction, Layout};
+///
+/// let layout = Layout::new("app.messages", ["datacenter", "userid"], [("alfa", ["shard0000"])])?;
+/// // A cluster without shards.
+/// let contradictions = zones::plan(&layout, &Cluster::default()).unwrap_err();
+/// assert!(matches!(contradictions.iter().next(), Some(Contradiction::UnknownShard { .. })));
+/// # Ok::<(), steadfast_patterns::zones::LayoutError>(())
+/// ```
 pub fn plan(layout: &Layout, cluster: &Cluster) -> Result<Plan, Contradictions> {
     let contradictions = contradictions(layout, cluster);
     if !contradictions.is_empty() {
@@ -248,6 +258,16 @@ pub(super) fn blockers(cluster: &Cluster) -> Vec<String> {
 ///
 /// The collection stays sharded, and no document is deleted. Ranges and zones that differ from the layout are
 /// kept.
+///
+/// ```no_run
+/// # async fn run(client: steadfast::Client, layout: steadfast_patterns::zones::Layout)
+/// # -> Result<(), steadfast_patterns::zones::ZonesError> {
+/// use steadfast_patterns::zones::{self, Cluster};
+///
+/// let cluster = Cluster::read(&client, &layout).await?;
+/// zones::removal(&layout, &cluster).apply(&client).await?;
+/// # Ok(()) }
+/// ```
 pub fn removal(layout: &Layout, cluster: &Cluster) -> Plan {
     let mut steps = Vec::new();
     let mut notes = Vec::new();

@@ -53,9 +53,9 @@ impl DelayedRequests {
         let (now, later): (Vec<_>, Vec<_>) = delayed.into_iter().partition(|_| rng.one_in(3));
         self.delayed.lock().unwrap().extend(later);
         for (db, message) in now {
-            let answer = client.database(&db).run_command(message).await;
+            let reply = client.database(&db).run_command(message).await;
             self.delivered.fetch_add(1, Relaxed);
-            if answer.is_ok_and(|answer| answer.get_i32("n").is_ok_and(|n| n == 1)) {
+            if reply.is_ok_and(|reply| reply.get_i32("n").is_ok_and(|n| n == 1)) {
                 self.effective.fetch_add(1, Relaxed);
             }
         }

@@ -30,8 +30,8 @@ fn doubtful_in(receipts: &[Receipt], datacenter: &str) -> BTreeSet<ObjectId> {
     copies.filter(|copy| copy.datacenter == datacenter).map(|copy| copy.id).collect()
 }
 
-fn receipts(answers: Vec<Result<Receipt, LocalWriteError>>) -> Vec<Receipt> {
-    answers.into_iter().map(Result::unwrap).collect()
+fn receipts(results: Vec<Result<Receipt, LocalWriteError>>) -> Vec<Receipt> {
+    results.into_iter().map(Result::unwrap).collect()
 }
 
 async fn make_unique(collection: &Collection<Document>) {
@@ -71,10 +71,10 @@ async fn rejected_documents_of_a_batch_do_not_affect_the_others() {
     pair.writer.insert(&message(3)).await.unwrap();
     let mut documents = many(0..6);
     documents[1].insert("_id", 7);
-    let answers = pair.writer.insert_many(documents).await;
-    assert_eq!(answers.len(), 6);
-    for (id, answer) in (0..).zip(&answers) {
-        match (id, answer) {
+    let results = pair.writer.insert_many(documents).await;
+    assert_eq!(results.len(), 6);
+    for (id, result) in (0..).zip(&results) {
+        match (id, result) {
             (1, Err(LocalWriteError::Invalid(error))) => assert!(error.is_invalid_argument()),
             (3, Err(LocalWriteError::Rejected { attempts, .. })) => {
                 let [rejection] = &attempts[..] else { panic!("{attempts:?}") };
@@ -98,23 +98,23 @@ async fn rejected_documents_of_a_batch_do_not_affect_the_others() {
 async fn batch_for_a_down_datacenter_goes_to_the_next() {
     let (pair, clock) = TwoDatacenters::start().await;
     kill_all(&pair.alfa);
-    let answers = past_limit(&clock, pair.writer.insert_many(many(0..1500)), async {}).await;
-    let answers = receipts(answers);
-    assert!(answers.iter().all(|receipt| receipt.datacenter() == "bravo"));
-    assert_eq!(ids_in(&pair.at_bravo).await, ids_of(&answers));
+    let results = past_limit(&clock, pair.writer.insert_many(many(0..1500)), async {}).await;
+    let results = receipts(results);
+    assert!(results.iter().all(|receipt| receipt.datacenter() == "bravo"));
+    assert_eq!(ids_in(&pair.at_bravo).await, ids_of(&results));
     // The second batch goes straight to the datacenter that is up.
-    assert!(answers[..1000].iter().all(|receipt| receipt.failed().len() == 1));
-    assert!(answers[1000..].iter().all(|receipt| receipt.failed().is_empty()));
+    assert!(results[..1000].iter().all(|receipt| receipt.failed().len() == 1));
+    assert!(results[1000..].iter().all(|receipt| receipt.failed().is_empty()));
     let metrics = pair.writer.metrics();
     assert_eq!((metrics.switched, metrics.datacenter("alfa").unwrap().failed), (1000, 1000));
 
     restart_all(&pair.alfa);
     until_probed_up(&clock, &pair.writer).await;
-    let answers = receipts(pair.writer.insert_many(many(2000..2010)).await);
-    assert!(answers.iter().all(|receipt| receipt.datacenter() == "alfa"));
+    let results = receipts(pair.writer.insert_many(many(2000..2010)).await);
+    assert!(results.iter().all(|receipt| receipt.datacenter() == "alfa"));
     // alfa has these documents, and the copies that the receipts list.
     let there = ids_in(&pair.at_alfa).await;
-    assert!(ids_of(&answers).is_subset(&there));
+    assert!(ids_of(&results).is_subset(&there));
 }
 
 #[tokio::test]
@@ -122,9 +122,9 @@ async fn receipts_of_a_batch_list_the_copies_of_a_late_acknowledgement() {
     let (pair, clock) = TwoDatacenters::start().await;
     hold_majority(&pair.alfa);
     let there = until_written(&pair.at_alfa, 50);
-    let answers = receipts(past_limit(&clock, pair.writer.insert_many(many(0..50)), there).await);
-    assert_eq!(ids_in(&pair.at_bravo).await, ids_of(&answers));
-    assert_eq!(ids_in(&pair.at_alfa).await, doubtful_in(&answers, "alfa"));
+    let results = receipts(past_limit(&clock, pair.writer.insert_many(many(0..50)), there).await);
+    assert_eq!(ids_in(&pair.at_bravo).await, ids_of(&results));
+    assert_eq!(ids_in(&pair.at_alfa).await, doubtful_in(&results, "alfa"));
     assert_eq!(pair.writer.metrics().datacenter("alfa").unwrap().in_doubt, 50);
 }
 
@@ -138,16 +138,16 @@ async fn documents_without_write_concern_go_to_the_next_and_rejected_ones_do_not
         "writeConcernError": { "code": 64, "errmsg": "waiting for replication timed out" },
     };
     fail(&pair.alfa, doc! { "times": 1 }, &concern);
-    let answers = pair.writer.insert_many(many(0..3)).await;
+    let results = pair.writer.insert_many(many(0..3)).await;
     for id in [0, 2] {
-        let receipt = answers[id].as_ref().unwrap();
+        let receipt = results[id].as_ref().unwrap();
         let copy = &receipt.failed()[0];
         assert_eq!((receipt.datacenter(), copy.outcome), ("bravo", Outcome::AppliedNotDurable));
         let id = id as i64;
         assert_eq!(only_copy(&pair.at_alfa, id).await, written(copy.id, id, "alfa"));
         assert_eq!(only_copy(&pair.at_bravo, id).await, written(receipt.id(), id, "bravo"));
     }
-    assert!(matches!(&answers[1], Err(LocalWriteError::Rejected { .. })), "{:?}", answers[1]);
+    assert!(matches!(&results[1], Err(LocalWriteError::Rejected { .. })), "{:?}", results[1]);
     assert!(copies(&pair.at_bravo, 1).await.is_empty());
 }
 
@@ -158,9 +158,9 @@ async fn document_rejected_by_the_second_datacenter_may_be_in_the_first() {
     pair.at_bravo.insert_one(message(1)).await.unwrap();
     hold_majority(&pair.alfa);
     let there = until_written(&pair.at_alfa, 2);
-    let answers = past_limit(&clock, pair.writer.insert_many(many(0..2)), there).await;
-    assert_eq!(answers[0].as_ref().unwrap().datacenter(), "bravo");
-    let error = answers[1].as_ref().unwrap_err();
+    let results = past_limit(&clock, pair.writer.insert_many(many(0..2)), there).await;
+    assert_eq!(results[0].as_ref().unwrap().datacenter(), "bravo");
+    let error = results[1].as_ref().unwrap_err();
     let LocalWriteError::Rejected { attempts, .. } = error else { panic!("{error}") };
     let [copy, rejection] = &attempts[..] else { panic!("{attempts:?}") };
     assert_eq!(rejection.datacenter, "bravo");
@@ -175,10 +175,10 @@ async fn each_document_has_an_error_if_all_datacenters_are_down() {
     kill_all(&pair.alfa);
     kill_all(&pair.bravo);
     let write = pair.writer.insert_many(many(0..5));
-    let answers = past_both_limits(&clock, &pair.writer, write, async {}).await;
-    assert_eq!(answers.len(), 5);
-    for answer in answers {
-        let error = answer.unwrap_err();
+    let results = past_both_limits(&clock, &pair.writer, write, async {}).await;
+    assert_eq!(results.len(), 5);
+    for result in results {
+        let error = result.unwrap_err();
         let LocalWriteError::AllDown { attempts, .. } = &error else { panic!("{error}") };
         let tried: Vec<_> = attempts.iter().map(|attempt| &*attempt.datacenter).collect();
         assert_eq!(tried, ["alfa", "bravo"]);
@@ -193,9 +193,9 @@ async fn large_documents_are_sent_in_small_batches() {
     let large = |id: i64, bytes: usize| doc! { "message_id": id, "text": "x".repeat(bytes) };
     // The third is rejected, and no other one.
     let documents = [large(0, 3 << 20), large(1, 3 << 20), large(2, 17 << 20), large(3, 10)];
-    let answers = in_time(pair.writer.insert_many(documents)).await;
-    let took: Vec<_> = answers.iter().map(Result::is_ok).collect();
+    let results = in_time(pair.writer.insert_many(documents)).await;
+    let took: Vec<_> = results.iter().map(Result::is_ok).collect();
     assert_eq!(took, [true, true, false, true]);
-    assert!(matches!(&answers[2], Err(LocalWriteError::Rejected { .. })), "{:?}", answers[2]);
+    assert!(matches!(&results[2], Err(LocalWriteError::Rejected { .. })), "{:?}", results[2]);
     assert_eq!(up(&pair.writer), [true, true]);
 }

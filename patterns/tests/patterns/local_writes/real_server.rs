@@ -41,14 +41,14 @@ async fn unparsable_document_does_not_fail_the_others_of_its_batch() {
     for deep in [3, 4, 19] {
         documents[deep].insert("of", nested(200));
     }
-    let answers = writer.insert_many(&documents).await;
-    assert_eq!(answers.len(), 20);
-    for (nth, answer) in answers.iter().enumerate() {
+    let results = writer.insert_many(&documents).await;
+    assert_eq!(results.len(), 20);
+    for (nth, result) in results.iter().enumerate() {
         if [3, 4, 19].contains(&nth) {
-            assert!(matches!(answer, Err(LocalWriteError::Rejected { .. })), "{nth}: {answer:?}");
+            assert!(matches!(result, Err(LocalWriteError::Rejected { .. })), "{nth}: {result:?}");
             continue;
         }
-        let id = answer.as_ref().unwrap().id();
+        let id = result.as_ref().unwrap().id();
         let found = messages.find_one(doc! { "_id": id }).await.unwrap().expect("it is there");
         assert_eq!(found.get("message_id"), documents[nth].get("message_id"));
     }
@@ -88,10 +88,10 @@ async fn rejected_document_does_not_mark_a_real_server_down() {
     let mut documents: Vec<_> =
         assert_build_error.iter().map(|(_, document)| document.clone()).collect();
     documents.push(message(6));
-    let mut answers = writer.insert_many(documents).await;
-    assert_eq!(answers.pop().unwrap().unwrap().datacenter(), "alfa");
-    for ((rule, _), answer) in assert_build_error.iter().zip(answers) {
-        let error = answer.unwrap_err();
+    let mut results = writer.insert_many(documents).await;
+    assert_eq!(results.pop().unwrap().unwrap().datacenter(), "alfa");
+    for ((rule, _), result) in assert_build_error.iter().zip(results) {
+        let error = result.unwrap_err();
         assert!(matches!(error, LocalWriteError::Rejected { .. }), "{rule}: {error}");
         assert_eq!(error.may_be_in().count(), 0, "{rule}: {error:?}");
     }

@@ -81,8 +81,8 @@ async fn datacenter_field_routes_the_document() {
     let receipt = cluster.writer.insert(&message(1)).await.unwrap();
     assert_eq!(receipt.datacenter(), "alfa");
     let far = LocalWriter::builder().cluster(&cluster.messages, ["bravo", "alfa"]).build().unwrap();
-    for answer in far.insert_many([message(2), message(3)]).await {
-        assert_eq!(answer.unwrap().datacenter(), "bravo");
+    for result in far.insert_many([message(2), message(3)]).await {
+        assert_eq!(result.unwrap().datacenter(), "bravo");
     }
     assert_eq!(cluster.in_shard("alfa").await, 1);
     assert_eq!(cluster.in_shard("bravo").await, 2);
@@ -97,8 +97,8 @@ async fn writer_fails_over_from_a_shard_without_majority_and_fails_back() {
     let receipt = past_limit(&clock, cluster.writer.insert(&message(1)), async {}).await.unwrap();
     assert_eq!((receipt.datacenter(), receipt.failed().len()), ("bravo", 1));
     assert_eq!(up(&cluster.writer), [false, true]);
-    for answer in in_time(cluster.writer.insert_many([message(2), message(3)])).await {
-        assert_eq!(answer.unwrap().datacenter(), "bravo");
+    for result in in_time(cluster.writer.insert_many([message(2), message(3)])).await {
+        assert_eq!(result.unwrap().datacenter(), "bravo");
     }
     assert_eq!(cluster.in_shard("bravo").await, 3);
     // Probes are routed to the shard, too: the datacenter stays down as long as the shard is.
@@ -119,9 +119,9 @@ async fn batch_fails_over_like_a_single_document() {
     let (cluster, clock) = ShardedFixture::start(LIMIT).await;
     cluster.kill_most_of("alfa");
     let write = cluster.writer.insert_many((0..20).map(message));
-    let answers = past_limit(&clock, write, async {}).await;
-    for answer in answers {
-        let receipt = answer.unwrap();
+    let results = past_limit(&clock, write, async {}).await;
+    for result in results {
+        let receipt = result.unwrap();
         assert_eq!((receipt.datacenter(), receipt.failed().len()), ("bravo", 1));
     }
     assert_eq!(cluster.in_shard("bravo").await, 20);
@@ -136,8 +136,8 @@ async fn shards_without_majority_are_all_down() {
     let error = past_both_limits(&clock, &cluster.writer, one, async {}).await.unwrap_err();
     assert!(matches!(error, LocalWriteError::AllDown { .. }), "{error}");
     let many = cluster.writer.insert_many([message(2)]);
-    for answer in clock.pass_until(LIMIT, many).await {
-        let error = answer.unwrap_err();
+    for result in clock.pass_until(LIMIT, many).await {
+        let error = result.unwrap_err();
         assert!(matches!(error, LocalWriteError::AllDown { .. }), "{error}");
     }
     assert_eq!(up(&cluster.writer), [false, false]);

@@ -54,10 +54,10 @@ async fn insert_bad(writer: &LocalWriter, is_batch: bool) -> Result<Receipt, Loc
     if !is_batch {
         return writer.insert(&bad).await;
     }
-    let mut answers = writer.insert_many([message(2), bad, message(3)]).await;
-    assert_eq!(answers[0].as_ref().unwrap().datacenter(), "alfa");
-    assert_eq!(answers[2].as_ref().unwrap().datacenter(), "alfa");
-    answers.remove(1)
+    let mut results = writer.insert_many([message(2), bad, message(3)]).await;
+    assert_eq!(results[0].as_ref().unwrap().datacenter(), "alfa");
+    assert_eq!(results[2].as_ref().unwrap().datacenter(), "alfa");
+    results.remove(1)
 }
 
 #[tokio::test]

@@ -130,12 +130,12 @@ impl LoadTask {
             let messages: Vec<_> = (0..several).map(|_| self.message()).collect();
             let keys: Vec<i64> =
                 messages.iter().map(|message| message.get_i64("message_id").unwrap()).collect();
-            let answers = match &messages[..] {
+            let results = match &messages[..] {
                 [message] => vec![self.writer.insert(message).await],
                 _ => self.writer.insert_many(&messages).await,
             };
-            assert_eq!(answers.len(), keys.len(), "an answer for each document");
-            self.record(&keys, &answers);
+            assert_eq!(results.len(), keys.len(), "a result for each document");
+            self.record(&keys, &results);
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -146,10 +146,10 @@ impl LoadTask {
         doc! { "message_id": key, "userid": userid, "text": format!("message {key}") }
     }
 
-    fn record(&self, keys: &[i64], answers: &[Result<Receipt, LocalWriteError>]) {
+    fn record(&self, keys: &[i64], results: &[Result<Receipt, LocalWriteError>]) {
         let mut recorded = lock(&self.recorded);
-        for (key, answer) in keys.iter().zip(answers) {
-            recorded.record(*key, RecordedWrite::of(answer));
+        for (key, result) in keys.iter().zip(results) {
+            recorded.record(*key, RecordedWrite::of(result));
         }
         drop(recorded);
         self.counts.send_modify(|counts| {
@@ -159,13 +159,13 @@ impl LoadTask {
             };
             let is_other = |it: &Result<Receipt, _>| it.is_ok() && !is_nearest(it);
             let (to_nearest, to_other) =
-                (answers.iter().all(is_nearest), answers.iter().any(is_other));
+                (results.iter().all(is_nearest), results.iter().any(is_other));
             counts.to_nearest += usize::from(to_nearest);
             counts.to_other += usize::from(to_other);
             // Derived from the outcomes, not from the receipt's methods, which the test checks.
             let is_doubtful = |it: &&Receipt| !it.failed().iter().all(is_not_applied);
-            counts.possible += answers.iter().flatten().filter(is_doubtful).count();
-            counts.all_down += answers.iter().filter(|it| it.is_err()).count();
+            counts.possible += results.iter().flatten().filter(is_doubtful).count();
+            counts.all_down += results.iter().filter(|it| it.is_err()).count();
         });
     }
 }

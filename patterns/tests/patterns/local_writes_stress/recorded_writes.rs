@@ -25,8 +25,8 @@ pub(crate) struct RecordedWrite {
 }
 
 impl RecordedWrite {
-    pub(crate) fn of(answer: &Result<Receipt, LocalWriteError>) -> Self {
-        match answer {
+    pub(crate) fn of(result: &Result<Receipt, LocalWriteError>) -> Self {
+        match result {
             Ok(receipt) => {
                 let possible = receipt.may_also_be_in().map(copy).collect();
                 let not_applied = receipt.failed().iter().filter(|it| is_not_applied(it)).map(copy);
