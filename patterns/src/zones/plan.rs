@@ -165,17 +165,17 @@ fn of_collection(layout: &Layout, cluster: &Cluster) -> Vec<Contradiction> {
         }
         Some(CollectionKind::Collection) | None => {}
     }
-    let wanted = layout.key_pattern();
+    let layout_key = layout.key_pattern();
     if let Some(key) = &found.shard_key {
-        let same = key.len() == wanted.len() && starts_with(key, &wanted);
-        let other = Contradiction::OtherShardKey { collection, key: key.clone(), wanted };
+        let same = key.len() == layout_key.len() && starts_with(key, &layout_key);
+        let other = Contradiction::OtherShardKey { collection, key: key.clone(), layout_key };
         return if same { Vec::new() } else { vec![other] };
     }
     let id = |it: &bson::Document| it.len() == 1 && it.contains_key("_id");
     let broken = found
         .indexes
         .iter()
-        .filter(|index| index.unique && !id(&index.keys) && !starts_with(&index.keys, &wanted));
+        .filter(|index| index.unique && !id(&index.keys) && !starts_with(&index.keys, &layout_key));
     broken.map(|index| Contradiction::unique_index(index, layout)).collect()
 }
 
@@ -187,8 +187,8 @@ fn of_ranges(layout: &Layout, cluster: &Cluster) -> Vec<Contradiction> {
     }
     let contradiction = |range: &ZoneRange| {
         if ![&range.min, &range.max].iter().all(|it| bounds::has_fields_of_key(layout, it)) {
-            let (range, wanted) = (range.clone(), layout.key_pattern());
-            return Some(Contradiction::RangeOfOtherKey { range, wanted });
+            let (range, layout_key) = (range.clone(), layout.key_pattern());
+            return Some(Contradiction::RangeOfOtherKey { range, layout_key });
         }
         let datacenter = layout.datacenters().iter().map(|it| &it.name).find(|name| {
             let own = bounds::is_range_of(layout, &range.min, &range.max, name);

@@ -36,7 +36,7 @@ pub(super) struct Entry<T> {
 
 /// Record of all increments.
 pub(super) struct Journal<T> {
-    pages: Mutex<JournalState<T>>,
+    state: Mutex<JournalState<T>>,
     started: watch::Sender<usize>,
     counted: watch::Sender<usize>,
 }
@@ -54,7 +54,7 @@ struct JournalState<T> {
 
 impl<T: Clone> Journal<T> {
     pub(super) fn of(events: usize, pages: usize) -> Self {
-        let pages = JournalState {
+        let state = JournalState {
             remaining: events,
             open: vec![Vec::new(); pages],
             abandoned: Vec::new(),
@@ -62,17 +62,17 @@ impl<T: Clone> Journal<T> {
             never_begun: 0,
         };
         let (started, counted) = (watch::Sender::new(0), watch::Sender::new(0));
-        Self { pages: Mutex::new(pages), started, counted }
+        Self { state: Mutex::new(state), started, counted }
     }
 
-    fn pages(&self) -> MutexGuard<'_, JournalState<T>> {
-        self.pages.lock().expect("no task panics with the lock")
+    fn lock(&self) -> MutexGuard<'_, JournalState<T>> {
+        self.state.lock().expect("no task panics with the lock")
     }
 
     /// Returns the counter of the next event. One event in eight uses the shared document.
     pub(super) fn next_event(&self, rng: &mut Rng) -> Option<String> {
-        let mut pages = self.pages();
-        pages.remaining = pages.remaining.checked_sub(1)?;
+        let mut state = self.lock();
+        state.remaining = state.remaining.checked_sub(1)?;
         self.started.send_modify(|started| *started += 1);
         Some(match rng.one_in(8) {
             true => TODAY.to_owned(),
@@ -82,12 +82,12 @@ impl<T: Clone> Journal<T> {
 
     /// Records an increment before it is sent.
     pub(super) fn begin(&self, page: usize, entry: Entry<T>) {
-        self.pages().open[page].push(entry);
+        self.lock().open[page].push(entry);
     }
 
     /// Returns an open entry of a page: a replacement first, then the oldest.
     pub(super) fn open(&self, page: usize) -> Option<Entry<T>> {
-        self.pages().open[page].first().cloned()
+        self.lock().open[page].first().cloned()
     }
 
     /// Records that an entry is counted.
@@ -100,35 +100,35 @@ impl<T: Clone> Journal<T> {
     /// short.
     pub(super) fn replace(&self, page: usize, entry: &Entry<T>, replacement: Entry<T>) {
         self.remove(page, entry);
-        let mut pages = self.pages();
-        pages.never_begun += 1;
-        pages.open[page].insert(0, replacement);
+        let mut state = self.lock();
+        state.never_begun += 1;
+        state.open[page].insert(0, replacement);
     }
 
     fn remove(&self, page: usize, entry: &Entry<T>) {
-        let open = &mut self.pages().open[page];
+        let open = &mut self.lock().open[page];
         let place = open.iter().position(|other| other.by == entry.by && other.day == entry.day);
         open.remove(place.expect("an open entry"));
     }
 
     /// Records an increment that was counted without an entry.
     pub(super) fn count(&self, day: &str, by: i64) {
-        self.pages().counted.push((day.to_owned(), by));
+        self.lock().counted.push((day.to_owned(), by));
         self.counted.send_modify(|counted| *counted += 1);
     }
 
     /// Moves the entries of a crashed task to the abandoned ones.
     pub(super) fn abandon(&self, page: usize) {
-        let mut pages = self.pages();
-        let left = mem::take(&mut pages.open[page]);
-        pages.abandoned.extend(left);
+        let mut state = self.lock();
+        let left = mem::take(&mut state.open[page]);
+        state.abandoned.extend(left);
     }
 
     /// Moves all abandoned entries to a page.
     pub(super) fn adopt_abandoned(&self, page: usize) {
-        let mut pages = self.pages();
-        let found = mem::take(&mut pages.abandoned);
-        pages.open[page].extend(found);
+        let mut state = self.lock();
+        let found = mem::take(&mut state.abandoned);
+        state.open[page].extend(found);
     }
 
     /// Returns the number of events that have begun. The number of counted events is unsuitable as a measure
@@ -142,29 +142,29 @@ impl<T: Clone> Journal<T> {
     }
 
     pub(super) fn never_begun(&self) -> usize {
-        self.pages().never_begun
+        self.lock().never_begun
     }
 
     /// Returns the differences between the journal and the counters.
     pub(super) fn check(&self, found: &BTreeMap<String, i64>) -> Vec<String> {
-        let pages = self.pages();
+        let state = self.lock();
         assert!(
-            pages.open.iter().all(Vec::is_empty) && pages.abandoned.is_empty(),
+            state.open.iter().all(Vec::is_empty) && state.abandoned.is_empty(),
             "all entries are completed"
         );
-        let mut wanted = BTreeMap::new();
-        for (day, by) in &pages.counted {
-            *wanted.entry(day.as_str()).or_default() += by;
+        let mut expected = BTreeMap::new();
+        for (day, by) in &state.counted {
+            *expected.entry(day.as_str()).or_default() += by;
         }
         let is = |day: &&str| found.get(*day).copied().unwrap_or_default();
-        let wrong = wanted.iter().filter(|(day, wanted)| is(day) != **wanted);
-        wrong.map(|(day, wanted)| difference(day, *wanted, is(day))).collect()
+        let wrong = expected.iter().filter(|(day, expected)| is(day) != **expected);
+        wrong.map(|(day, expected)| difference(day, *expected, is(day))).collect()
     }
 }
 
-fn difference(day: &str, wanted: i64, is: i64) -> String {
+fn difference(day: &str, expected: i64, found: i64) -> String {
     let number = |sum: i64| sum & ((1 << ID_SHIFT) - 1);
-    let (wanted_number, number) = (number(wanted), number(is));
-    let off = is - wanted;
-    format!("{day}: counted {number} instead of {wanted_number}; the sum differs by {off}")
+    let (expected_number, number) = (number(expected), number(found));
+    let off = found - expected;
+    format!("{day}: counted {number} instead of {expected_number}; the sum differs by {off}")
 }

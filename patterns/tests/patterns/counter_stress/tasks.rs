@@ -48,9 +48,8 @@ impl<S: CountingStrategy> StressRun<S> {
 
     async fn run_with_journal(&self, page: usize, mut rng: Rng) -> Result<(), Killed> {
         let strategy = self.strategy(&mut rng).await;
-        let increments = |increments: usize, rng: Rng| {
-            self.count_with_journal(&strategy, page + increments, rng)
-        };
+        let increments =
+            |slot: usize, rng: Rng| self.count_with_journal(&strategy, page + slot, rng);
         let (left, right) = (rng.child(), rng.child());
         tokio::try_join!(increments(0, left), increments(1, right)).map(drop)
     }
@@ -83,13 +82,13 @@ impl<S: CountingStrategy> StressRun<S> {
         let strategy = self.strategy(&mut rng).await;
         let (began, is_ending) = (Instant::now(), AtomicBool::new(false));
         let is_running = || !is_ending.load(Relaxed) && began.elapsed() < lifetime.time;
-        let increments = async |increments: usize, mut rng: Rng| {
+        let increments = async |slot: usize, mut rng: Rng| {
             // A call takes about eight polls.
             for _ in 0..lifetime.polls.div_ceil(8 * CONCURRENT_INCREMENTS as u64) {
                 if !is_running() {
                     break;
                 }
-                match self.count_next_event(&strategy, page + increments, &mut rng).await {
+                match self.count_next_event(&strategy, page + slot, &mut rng).await {
                     Ok(true) => {}
                     Ok(false) => return Ok(()),
                     Err(Killed) => break,

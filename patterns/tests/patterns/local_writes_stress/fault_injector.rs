@@ -62,14 +62,14 @@ impl<D: Datacenters> FaultInjector<D> {
             let began = Instant::now();
             match event {
                 DatacenterFault::SlowAcknowledgements(datacenter) => {
-                    self.slow_acknowledgements(datacenter, load).await
+                    self.slow_acknowledgements(datacenter, load).await;
                 }
                 DatacenterFault::Outage(datacenter) => {
                     self.begin_outage(datacenter, load).await;
                     self.end_outage(datacenter, load).await;
                 }
                 DatacenterFault::OutageDuringSlowAcknowledgements(datacenter) => {
-                    self.outage_during_slow_acknowledgements(datacenter, load).await
+                    self.outage_during_slow_acknowledgements(datacenter, load).await;
                 }
                 DatacenterFault::OutageOfBoth => self.outage_of_both(load).await,
                 DatacenterFault::LateReplies => self.late_replies(load, rng).await,
