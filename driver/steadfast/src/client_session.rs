@@ -21,6 +21,7 @@ use crate::{
 };
 
 /// Explicit session, for causal consistency, snapshot reads and transactions.
+/// See [server sessions](https://www.mongodb.com/docs/manual/reference/server-sessions/).
 ///
 /// [`Client::start_session`] creates one; the method `session` of an action uses it. With
 /// [causal consistency](SessionOptions::causal_consistency), the default, operations of a session

@@ -71,11 +71,11 @@ pub struct Error {
     /// Kind of the error.
     pub kind: Box<ErrorKind>,
     /// Rarely used fields, boxed to keep `Result` small.
-    details: Option<Box<Details>>,
+    details: Option<Box<ErrorDetails>>,
 }
 
 #[derive(Clone, Default)]
-struct Details {
+struct ErrorDetails {
     labels: BTreeSet<String>,
     server: Option<ServerAddress>,
     wire_version: Option<i32>,
@@ -126,7 +126,7 @@ impl Error {
         }
     }
 
-    fn details_mut(&mut self) -> &mut Details {
+    fn details_mut(&mut self) -> &mut ErrorDetails {
         self.details.get_or_insert_default()
     }
 
@@ -185,8 +185,8 @@ impl Error {
         match &*self.kind {
             ErrorKind::Command(error) => Some(error.code),
             ErrorKind::Write(failure) => Some(failure.code()),
-            ErrorKind::InsertMany(error) => error.code().or_else(|| self.end_of_batch()?.code()),
-            ErrorKind::BulkWrite(error) => error.code().or_else(|| self.end_of_batch()?.code()),
+            ErrorKind::InsertMany(error) => error.code().or_else(|| self.batch_end()?.code()),
+            ErrorKind::BulkWrite(error) => error.code().or_else(|| self.batch_end()?.code()),
             _ => None,
         }
     }
@@ -194,13 +194,13 @@ impl Error {
     /// Returns `true` if the connection failed or timed out. For a bulk write: if that ended it.
     pub fn is_network_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. })
-            || self.end_of_batch().is_some_and(Error::is_network_error)
+            || self.batch_end().is_some_and(Error::is_network_error)
     }
 
     /// Returns `true` if a reply did not arrive in time. For a bulk write: if that ended it.
     pub fn is_network_timeout(&self) -> bool {
         self.network_failure().is_some_and(NetworkFailure::is_timeout)
-            || self.end_of_batch().is_some_and(Error::is_network_timeout)
+            || self.batch_end().is_some_and(Error::is_network_timeout)
     }
 
     /// Returns `true` if the deadline of the call (`timeoutMS`) passed. For a bulk write: if that
@@ -219,7 +219,7 @@ impl Error {
             }
             _ => false,
         };
-        ran_out || self.end_of_batch().is_some_and(Error::is_timeout)
+        ran_out || self.batch_end().is_some_and(Error::is_timeout)
     }
 
     /// Marks the error of a bulk write with a time-out.
@@ -237,7 +237,7 @@ impl Error {
     }
 
     /// Returns the error that ended a bulk write early.
-    pub(crate) fn end_of_batch(&self) -> Option<&Error> {
+    pub(crate) fn batch_end(&self) -> Option<&Error> {
         match &*self.kind {
             ErrorKind::InsertMany(_) | ErrorKind::BulkWrite(_) => {
                 self.details.as_ref()?.source.as_ref()
@@ -358,7 +358,7 @@ impl fmt::Display for Error {
             // The last error contains the server and the labels.
             return write!(f, "; last error: {last}");
         }
-        let end = self.end_of_batch();
+        let end = self.batch_end();
         if let Some(end) = end {
             write!(f, "; ended by: {end}")?;
         }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// Namespace of a collection: database and collection name, written `database.collection`.
+/// See [namespaces](https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions).
 ///
 /// ```
 /// use steadfast::Namespace;

@@ -20,7 +20,7 @@ use crate::{
     options::{BulkWriteOptions, WriteModel},
     results::{SummaryBulkWriteResult, VerboseBulkWriteResult},
     session::{self, Session},
-    topology::Selected,
+    topology::SelectedServer,
     trace,
 };
 
@@ -188,11 +188,14 @@ impl BulkWriteRun<'_> {
             command.selected = selected.take();
             (command.deadline, command.spent) = (self.deadline, spent);
             let lent = self.operations.document_sequence(batch);
-            let reply =
-                match client.executor().run_as_part_of(operation.id, command, Some(&lent)).await {
-                    Ok(reply) => reply,
-                    Err(error) => return Ok(Some(error)),
-                };
+            let reply = match client
+                .executor()
+                .run_in_operation(operation.id, command, Some(&lent))
+                .await
+            {
+                Ok(reply) => reply,
+                Err(error) => return Ok(Some(error)),
+            };
             session.clone_from(&reply.session);
             spent = reply.clock.map_or(spent, |clock| clock.spent);
             if !acknowledged {
@@ -232,7 +235,7 @@ impl BulkWriteRun<'_> {
 
 /// Returns an error for servers without the `bulkWrite` command. Servers behind a load balancer
 /// return one themselves.
-fn check_version(selected: &Selected) -> Result<()> {
+fn check_version(selected: &SelectedServer) -> Result<()> {
     let server = selected.description();
     let too_old = server.is_some_and(|server| {
         server.server_type != ServerType::LoadBalancer && server.max_wire_version < BULK_WRITE

@@ -138,8 +138,7 @@ options! {
         /// [change streams](https://www.mongodb.com/docs/manual/changeStreams/).
         change_stream_pre_and_post_images: ChangeStreamPreAndPostImages,
         /// Creates a clustered collection, stored in the order of this index (`clusteredIndex`).
-        /// See
-        /// [clustered collections](https://www.mongodb.com/docs/manual/core/clustered-collections/).
+        /// See [clustered collections](https://www.mongodb.com/docs/manual/core/clustered-collections/).
         #[serde(deserialize_with = "clustered_index_or_true")]
         clustered_index: ClusteredIndex,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
@@ -150,6 +149,7 @@ options! {
 }
 
 /// Writes that are validated against the `validator` of a collection (`validationLevel`).
+/// See [schema validation](https://www.mongodb.com/docs/manual/core/schema-validation/).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -163,6 +163,7 @@ pub enum ValidationLevel {
 }
 
 /// Action on documents that violate the `validator` of a collection (`validationAction`).
+/// See [schema validation](https://www.mongodb.com/docs/manual/core/schema-validation/).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -178,6 +179,7 @@ pub enum ValidationAction {
 
 /// Index of a clustered collection (`clusteredIndex`). The default is a unique index on `_id`, the
 /// only one that servers support.
+/// See [clustered collections](https://www.mongodb.com/docs/manual/core/clustered-collections/).
 ///
 /// ```
 /// use steadfast::{bson::doc, options::ClusteredIndex};
@@ -359,6 +361,8 @@ pub enum TimeseriesGranularity {
 }
 
 /// Storage of pre- and post-images for change streams (`changeStreamPreAndPostImages`).
+/// See
+/// [pre- and post-images](https://www.mongodb.com/docs/manual/changeStreams/#change-streams-with-document-pre--and-post-images).
 ///
 /// ```
 /// use steadfast::options::ChangeStreamPreAndPostImages;

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_values_are_passed_on() {
+    fn unknown_values_are_sent_unchanged() {
         let given = doc! {
             "fullDocument": "whenAvailable", "fullDocumentBeforeChange": "off",
             "resumeAfter": { "_data": "00" }, "showExpandedEvents": true,

@@ -12,6 +12,7 @@ use steadfast_core::{
 use super::Collation;
 
 /// Index to use (`hint`).
+/// See [`cursor.hint()`](https://www.mongodb.com/docs/manual/reference/method/cursor.hint/).
 ///
 /// ```no_run
 /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -303,6 +304,7 @@ options! {
 
 options! {
     /// Options of [`count_documents`](crate::Collection::count_documents).
+    /// See [`$group`](https://www.mongodb.com/docs/manual/reference/operator/aggregation/group/).
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
