@@ -41,7 +41,7 @@ impl ShardedCollection {
     }
 
     /// Moves every chunk to the other shard.
-    pub(crate) fn swap_shards(&self) {
+    pub(crate) fn move_all_chunks(&self) {
         // A shard donates one chunk at a time, over all collections.
         static MIGRATIONS: Mutex<()> = Mutex::new(());
         let _migration = MIGRATIONS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Logging in and encrypting, on real servers that insist on it.
+//! TLS and authentication on real servers that require them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -29,7 +29,8 @@ async fn ping(options: ClientOptions) -> Result<Document> {
     reply
 }
 
-/// The error of a client that finds no server, whose time to find one passes when it has been refused.
+/// Returns the error of a client without a suitable server. Its server selection time-out expires after the first
+/// failed check.
 async fn refused(mut options: ClientOptions, clock: &Clock) -> Error {
     let (heartbeats, limit) = (Recorder::new(), Duration::from_secs(5));
     options.server_selection_timeout = Some(limit);
@@ -60,7 +61,7 @@ fn user_of(reply: &Document) -> String {
     user.get_str("user").unwrap().to_owned()
 }
 
-fn assert_refused(outcome: Result<Document>) -> Error {
+fn assert_selection_failed(outcome: Result<Document>) -> Error {
     let error = outcome.expect_err("a wrong password lets nobody in");
     assert!(error.is_auth_error(), "{error}");
     let shown = format!("{error} {error:?}");
@@ -98,12 +99,12 @@ async fn scram_accepts_the_right_password_and_rejects_others() {
 
         let mut wrong = options(&server).await;
         wrong.credential = Some(credential(name, "pencils", mechanism));
-        assert_refused(ping(wrong).await);
+        assert_selection_failed(ping(wrong).await);
     }
-    // pitfall 45: no quiet fall-back to the weaker mechanism.
+    // pitfall 45: the driver does not fall back to the weaker mechanism.
     let mut weaker = options(&server).await;
     weaker.credential = Some(credential("old", PASSWORD, sha256));
-    assert_refused(ping(weaker).await);
+    assert_selection_failed(ping(weaker).await);
 
     let mut nobody = options(&server).await;
     nobody.credential = None;
@@ -161,7 +162,7 @@ async fn tls_certificates_are_verified_unless_disabled() {
     };
     ping(with(trusting(&ca)).await).await.unwrap();
 
-    // pitfall 39: the platform's authorities do not know the test's, and nothing else vouches.
+    // pitfall 39: the platform authorities do not include the authority of the test.
     let unknown = refused(with(TlsOptions::builder().build()).await, &clock).await;
     assert!(unknown.to_string().to_lowercase().contains("certificate"), "{unknown}");
     let wrong = refused(with(trusting(&other)).await, &clock).await;

@@ -1,4 +1,4 @@
-//! Every method of the API, on a replica set of three and on a standalone server.
+//! Every method of the API, on a replica set of three members and on a standalone server.
 
 #[path = "../../examples/tour.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a program of its own")]

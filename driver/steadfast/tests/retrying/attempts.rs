@@ -1,4 +1,4 @@
-//! What an error tells of each attempt.
+//! Attempts listed by an error.
 
 use super::*;
 

@@ -1,8 +1,9 @@
-//! What is sent once, whatever befalls it.
+//! Commands that are sent only once.
 
 use super::*;
 
-/// It was sent once, without a transaction number, and nobody is told to send it again.
+/// Checks that the write was sent once, without a `txnNumber`, and that its error has no label
+/// `RetryableWriteError`.
 fn check_sent_once(at: &str, write: &Operation, observed: &ObservedClient, error: &Error) {
     assert_eq!(observed.numbers(write.command), [None], "{at}");
     assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{at}: {error:?}");
@@ -33,13 +34,13 @@ async fn a_retryable_write_error_label_does_not_make_other_writes_retryable() {
         let error = result.expect_err(write.name);
         assert_eq!(observed.numbers(write.command), [None], "{}", write.name);
         assert_eq!(error.code(), Some(NOT_WRITABLE_PRIMARY), "{}: {error:?}", write.name);
-        // Some of its documents may have been written before the step-down.
+        // Some documents may have been written before the step-down.
         assert_eq!(error.outcome(), Outcome::MaybeApplied, "{}: {error:?}", write.name);
     })
     .await;
 }
 
-/// It is for overload that it might be, and nothing was sent.
+/// A failed checkout is an overload error, and nothing was sent.
 #[tokio::test]
 async fn a_failed_checkout_of_other_writes_is_retried_unless_retry_writes_is_off() {
     with_each(other_writes(), |write| async move {
@@ -146,14 +147,14 @@ fn check_unacknowledged(at: &str, request: &common::Request) {
     }
 }
 
-/// The reply of each command decides whether the next is sent, so that only the last can do without one.
+/// The reply of each command decides on the next command, so only the last can be unacknowledged.
 #[tokio::test]
 async fn an_ordered_unacknowledged_bulk_write_acknowledges_all_but_its_last_command() {
     let (deployment, _watched, result) =
         run_with(&write("bulk_write"), "w=0", &[Fault::LostReply]).await;
     assert!(result.is_ok(), "{result:?}");
     deployment.server().wait_for(|log| !log.named("insert").is_empty()).await;
-    // The first is retried, as it is acknowledged.
+    // The first command is acknowledged and therefore retried.
     let (updates, deletes) = (deployment.requests("update"), deployment.requests("delete"));
     assert_eq!((updates.len(), deletes.len()), (2, 1));
     for (number, requests) in [(1, updates), (2, deletes)] {

@@ -1,8 +1,8 @@
-//! Which error a caller gets when there was more than one, or when the retry could not be made.
+//! The error that is raised after several failed attempts, or if no retry could be sent.
 
 use super::*;
 
-/// Runs an insert that suffers this, and checks which attempt's error is raised.
+/// Runs an insert with these faults, and checks that the error of this attempt is raised.
 async fn check_raised(faults: &[Fault], raised: usize, outcome: Outcome) {
     let insert = write("insert_one");
     let (_deployment, observed, result) = run_with(&insert, "", faults).await;
@@ -33,7 +33,7 @@ async fn no_writes_performed_never_hides_an_error_that_may_have_written() {
     check_raised(&[Fault::LostReply, nothing], 0, Outcome::MaybeApplied).await;
     check_raised(&[nothing, Fault::LostReply], 1, Outcome::MaybeApplied).await;
     check_raised(&[nothing, nothing], 0, Outcome::NotApplied).await;
-    // Also one that is not retryable itself.
+    // Also if it is not retryable.
     let other = Fault::CommandError(13, &["NoWritesPerformed"]);
     check_raised(&[Fault::LostRequest, other], 0, Outcome::MaybeApplied).await;
 }

@@ -1,11 +1,11 @@
-//! Reads are tried again, cursors are not moved twice.
+//! Retryable reads. A `getMore` is not retried.
 
 use super::{
     common::{Server, Step},
     *,
 };
 
-/// After these a read is tried again; with labels or without makes no difference.
+/// Codes of retryable read errors, with or without labels.
 const FAULTS: [Fault; 7] = [
     Fault::LostRequest,
     Fault::TruncatedRequest,
@@ -86,7 +86,7 @@ async fn retry_writes_does_not_affect_reads() {
 #[tokio::test]
 async fn an_error_that_is_not_retryable_is_raised_at_once() {
     with_each(reads(), |read| async move {
-        // A label for writes says nothing of reads.
+        // The label `RetryableWriteError` has no effect on reads.
         let (_deployment, observed, result) =
             run_with(&read, "", &[Fault::CommandError(2, RETRYABLE)]).await;
         assert_eq!(result.expect_err(read.name).code(), Some(2));

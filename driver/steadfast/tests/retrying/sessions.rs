@@ -1,4 +1,4 @@
-//! What retrying means for sessions and their numbers.
+//! Sessions and transaction numbers of retries.
 
 use super::*;
 
@@ -35,7 +35,7 @@ async fn a_txn_number_is_not_reused_after_a_failed_write() {
 
 #[tokio::test]
 async fn a_session_is_discarded_after_a_network_error() {
-    // pitfall 17: not even if the retry succeeded.
+    // pitfall 17: also if the retry succeeded.
     with_each(retryable_writes(), |write| async move {
         for faults in [&[Fault::LostReply][..], &[Fault::LostReply; 2]] {
             let (_deployment, observed, result) = run_with(&write, "", faults).await;
@@ -93,7 +93,7 @@ async fn an_explicit_session_keeps_its_id_and_txn_number_through_failures() {
 
 #[tokio::test]
 async fn a_failed_checkout_discards_no_session() {
-    // pitfall 18: the first attempt got no connection, and so no session.
+    // pitfall 18: the first attempt had no connection, and therefore no session.
     let deployment = Deployment::primary();
     deployment.cut_handshakes(1);
     let observed = ObservedClient::new(&deployment, "").await;
@@ -113,7 +113,7 @@ async fn a_dirty_session_is_not_ended_at_shutdown() {
     observed.run(&write("insert_one")).await.unwrap();
     observed.run(&write("update_one")).await.unwrap();
     let (dirty, clean) = (observed.sessions("insert")[0].clone(), observed.sessions("update"));
-    // It waits for a second at most until they are ended.
+    // A shutdown waits at most one second for `endSessions`.
     let _clock = Clock::stopped();
     bounded(observed.client.clone().shutdown()).await;
     let ended = deployment.requests("endSessions");

@@ -1,8 +1,7 @@
-//! The prose tests of transactions and of their convenient API, and commits whose replies are lost.
+//! Prose tests of transactions and of the convenient API, and commits with lost replies.
 //!
-//! Those of pinning to a mongos are in `mongos`. Left out: that of PoolClearedError, for which servers are
-//! played (in the tests of retrying); the time-outs and the backing off of the convenient API, which are tested
-//! with the clock stopped.
+//! Tests of pinning to a mongos are in `mongos`. Omitted: the test of `PoolClearedError` (the tests of retrying use
+//! scripted servers); the time-outs and the backoff of the convenient API, which are tested with a stopped clock.
 
 use steadfast::{
     ClientSession,

@@ -1,4 +1,4 @@
-//! In a sharded cluster a transaction stays with the router that it began on, as long as that helps.
+//! Sharded clusters: a transaction is pinned to the mongos of its first operation, until a transient error.
 
 use super::*;
 
