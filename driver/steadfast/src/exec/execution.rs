@@ -562,7 +562,7 @@ impl<'c> Execution<'c> {
                 server: self.attempts.latest_server().cloned(),
                 failed_attempts,
                 reason: self.attempts.latest(),
-                budget_exhausted: budget_exhausted,
+                budget_exhausted,
                 tokens_left,
             })
         });

@@ -131,7 +131,7 @@ async fn failed_authentication_clears_the_pool_of_its_service() {
         });
         let uri = server.uri("loadBalanced=true").replace("://", "://user:pencil@");
         let (client, events) = client_with_cmap(&uri).await;
-        run(&client, "ping").await.expect_err("nobody is let in");
+        run(&client, "ping").await.expect_err("authentication fails");
         let max_time_ms: Vec<_> = events.seen().iter().filter_map(kind_of_failure).collect();
         assert_eq!(max_time_ms, ["created", "cleared", "closed", "check-out failed"]);
         assert_eq!(cleared_services(&events), [Some(service(7))]);
@@ -160,7 +160,7 @@ async fn failed_handshake_clears_no_pool() {
             request.is_hello().then(|| way.clone())
         });
         let (client, events) = client_with_cmap(&server.uri("loadBalanced=true")).await;
-        run(&client, "ping").await.expect_err("there is no connection to be had");
+        run(&client, "ping").await.expect_err("no connection is available");
         assert_eq!(cleared_services(&events), []);
     }
 }
@@ -188,7 +188,7 @@ async fn connections_of_one_service_that_fail_together_clear_its_pool_once() {
     server.wait_for(|log| log.named("saslStart").len() == 3).await;
     gate.open();
     for ping in pings {
-        ping.await.unwrap().expect_err("nobody is let in");
+        ping.await.unwrap().expect_err("authentication fails");
     }
     let cleared = cleared_services(&events);
     let times = |number| cleared.iter().filter(|it| **it == Some(service(number))).count();

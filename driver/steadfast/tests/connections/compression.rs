@@ -23,7 +23,7 @@ async fn compresses_both_directions(name: &'static str) {
     ping.insert("$db", "admin");
     let mut sent = log.named("ping")[0].body.clone();
     sent.remove("lsid");
-    assert_eq!(sent, ping, "nothing is lost on the way");
+    assert_eq!(sent, ping, "the command arrives unchanged");
     let offered = log.requests[0].body.get_array("compression").unwrap();
     assert_eq!(offered.iter().filter_map(|name| name.as_str()).collect::<Vec<_>>(), [name]);
 }

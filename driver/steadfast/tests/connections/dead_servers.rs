@@ -26,7 +26,7 @@ async fn operations_are_interrupted_when_the_heartbeat_fails() {
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
     expire_heartbeat(&server, &clock).await;
-    let error = slow.await.unwrap().expect_err("nothing is ever answered");
+    let error = slow.await.unwrap().expect_err("the server sends no reply");
     assert!(error.is_network_error(), "{error:?}");
     assert_message_contains(&error, &["interrupted", &server.address()]);
 }
@@ -68,5 +68,5 @@ async fn a_recovered_server_is_used_again() {
     dead.store(true, std::sync::atomic::Ordering::SeqCst);
     run(&client, "ping").await.expect_err("it hangs up");
     dead.store(false, std::sync::atomic::Ordering::SeqCst);
-    run(&client, "ping").await.expect("it is found again");
+    run(&client, "ping").await.expect("the server is available again");
 }

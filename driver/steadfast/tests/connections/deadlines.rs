@@ -27,7 +27,7 @@ fn spent(error: &Error) -> TimeSpent {
 fn assert_bulk(part: Duration, what: &str, error: &Error) {
     assert!(part >= TIMEOUT / 2, "not {what}: {error}");
     assert_message_contains(error, &[what, "timed out after 150ms (timeoutMS)"]);
-    let source = std::error::Error::source(error).expect("what it was at");
+    let source = std::error::Error::source(error).expect("the last error");
     assert_message_contains(error, &[&source.to_string()]);
 }
 
@@ -45,7 +45,7 @@ async fn a_late_reply_fails_the_call_and_keeps_the_connection() {
     clock.pass(TIMEOUT / 3).await;
     assert!(!slow.is_finished());
     clock.pass(TIMEOUT).await;
-    let error = slow.await.unwrap().expect_err("nobody opens the gate");
+    let error = slow.await.unwrap().expect_err("the gate stays closed");
     assert_bulk(spent(&error).waiting, "awaiting the reply", &error);
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(error.attempts().len(), 1);
@@ -216,9 +216,9 @@ async fn timeout_ms_overrides_the_other_timeouts() {
 
 #[tokio::test]
 async fn max_time_ms_expired_is_a_timeout_of_the_call() {
-    let refused =
+    let rejected =
         doc! { "ok": 0, "code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "too slow" };
-    let reply = refused.clone();
+    let reply = rejected.clone();
     let server = Server::with_handler(Role::Standalone, move |request| {
         let failed = doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 50, "errmsg": "too slow" }] };
         let late =
@@ -278,10 +278,10 @@ async fn all_batches_of_a_write_share_one_deadline() {
             gate.open();
         }
     });
-    let error = ended.expect_err("there is no time left for the third");
+    let error = ended.expect_err("the deadline passes before the third batch");
     assert!(error.is_timeout(), "{error:?}");
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
-    assert_eq!(partly.inserted_ids.len(), 4, "what was answered is told");
+    assert_eq!(partly.inserted_ids.len(), 4, "the ids of the acknowledged batches");
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     let left: Vec<_> = server
         .log()

@@ -89,7 +89,7 @@ async fn warming_does_not_wait_for_a_server_that_closes_connections() {
     });
     let client = Client::with_uri_str(server.uri("minPoolSize=2")).await.unwrap();
     bounded(client.warm_connection_pool()).await;
-    let error = run(&client, "ping").await.expect_err("there is no connection to be had");
+    let error = run(&client, "ping").await.expect_err("no connection is available");
     assert_message_contains(&error, &["closed the connection", &server.address()]);
 }
 

@@ -84,11 +84,11 @@ async fn a_pending_selection_opens_a_connection_to_the_elected_member_early() {
     tokio::task::yield_now().await;
     elected.open();
     events.wait_for(1, |event| matches!(event, CmapEvent::ConnectionReady(_))).await;
-    assert!(!events.seen().iter().any(is_checkout_started), "nobody could ask for one yet");
+    assert!(!events.seen().iter().any(is_checkout_started), "no operation waits yet");
     writable.open();
     assert!(bounded(ping).await.unwrap().is_ok());
     let created = |event: &&CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
-    assert_eq!(events.seen().iter().filter(created).count(), 1, "it was enough");
+    assert_eq!(events.seen().iter().filter(created).count(), 1, "no second connection");
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn no_connection_is_opened_early_without_a_pending_selection() {
     let created = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
     assert!(!events.seen().iter().any(created));
     writable.open();
-    run(&client, "ping").await.expect("it is primary now");
+    run(&client, "ping").await.expect("the member is primary");
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_streaming_monitor_detects_a_silent_server() {
     };
     server.wait_for(is_there).await;
     clock.pass(Duration::from_millis(500 + 400)).await;
-    let error = slow.await.unwrap().expect_err("nothing is ever answered");
+    let error = slow.await.unwrap().expect_err("the server sends no reply");
     assert!(error.is_network_error(), "{error:?}");
     assert_message_contains(&error, &["interrupted", &server.address()]);
 }
@@ -144,9 +144,9 @@ async fn a_server_that_stepped_down_is_checked_before_it_is_used() {
     assert_eq!(error.code(), Some(10107));
     let hellos = |log: &common::ServerLog| log.requests.iter().filter(|it| it.is_hello()).count();
     let before = hellos(&server.log());
-    run(&client, "ping").await.expect("it is primary after all");
+    run(&client, "ping").await.expect("the member is primary again");
     let log = server.log();
-    assert!(hellos(&log) > before, "it was asked");
+    assert!(hellos(&log) > before, "the server was checked");
     assert_eq!(log.connections_of("ping"), log.connections_of("insert"), "from 4.2 on, kept");
 }
 

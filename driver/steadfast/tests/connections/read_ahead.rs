@@ -104,8 +104,8 @@ async fn no_batch_is_read_ahead_with_a_batch_size_a_limit_or_a_timeout() {
 
 #[tokio::test]
 async fn an_error_of_a_batch_read_ahead_is_raised_after_the_current_batch() {
-    let refused = doc! { "ok": 0, "code": 43, "codeName": "CursorNotFound", "errmsg": "gone" };
-    let server = server(true, vec![Step::Reply(refused)]);
+    let rejected = doc! { "ok": 0, "code": 43, "codeName": "CursorNotFound", "errmsg": "gone" };
+    let server = server(true, vec![Step::Reply(rejected)]);
     let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
     for read in 0..3 * MANY {
         assert!(bounded(cursor.advance()).await.unwrap());

@@ -12,7 +12,7 @@ async fn a_missing_reply_is_an_error_after_socket_timeout_ms() {
     clock.pass(Duration::from_millis(150)).await;
     assert!(!slow.is_finished());
     clock.pass(Duration::from_millis(50)).await;
-    let error = slow.await.unwrap().expect_err("nobody opens the gate");
+    let error = slow.await.unwrap().expect_err("the gate stays closed");
     assert!(error.is_network_timeout(), "{error:?}");
     assert_message_contains(&error, &["socketTimeoutMS", &server.address()]);
     run(&client, "ping").await.unwrap();

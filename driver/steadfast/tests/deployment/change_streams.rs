@@ -326,8 +326,8 @@ async fn a_stream_of_a_session_is_read_only_in_that_session() {
     // A session of another client is rejected before anything is sent.
     let stranger = Client::with_uri_str(testbed::shared::uri().unwrap()).await.unwrap();
     let mut foreign = stranger.start_session().await.unwrap();
-    let refused = books.watch().session(&mut foreign).await;
-    assert!(refused.unwrap_err().is_invalid_argument());
+    let rejected = books.watch().session(&mut foreign).await;
+    assert!(rejected.unwrap_err().is_invalid_argument());
 }
 
 #[tokio::test]
@@ -344,7 +344,7 @@ async fn a_dropped_stream_is_killed_on_the_server() {
 async fn options_that_the_server_rejects_are_command_errors() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(V6_0);
-    let (_, books, _) = books("refused").await;
+    let (_, books, _) = books("rejected").await;
     let local = books.watch().read_concern(ReadConcern::local()).await.unwrap_err();
     assert!(matches!(&*local.kind, ErrorKind::Command(_)), "{local}");
     let twice = [doc! { "$changeStream": {} }];

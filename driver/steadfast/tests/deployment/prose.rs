@@ -200,7 +200,7 @@ async fn with_two_fail_points(
 ) -> ProseClient {
     let (app_name, on) = (point.app_name, point.members.clone());
     let commands = Recorder::new();
-    let heard = commands.handler();
+    let recorder = commands.handler();
     let turned = AtomicBool::new(false);
     let mut observed = ProseClient::new(app_name, move |options| {
         options.command_event_handler = Some(EventHandler::callback(move |event| {
@@ -209,8 +209,8 @@ async fn with_two_fail_points(
             if failed && !turned.swap(true, Ordering::Relaxed) {
                 fail(&on, app_name, ALWAYS, then.clone());
             }
-            let EventHandler::Callback(heard) = &heard else { unreachable!() };
-            heard(event);
+            let EventHandler::Callback(recorder) = &recorder else { unreachable!() };
+            recorder(event);
         }));
         change(options);
     })
@@ -232,9 +232,9 @@ async fn check_cleared_pool<T>(
     for result in bounded(both).await {
         assert!(result.is_ok(), "{:?}", result.err());
     }
-    let refused = ConnectionCheckoutFailedReason::ConnectionError;
+    let rejected = ConnectionCheckoutFailedReason::ConnectionError;
     let seen = observed.checkouts();
-    let expected = [Checkout::Succeeded, Checkout::PoolCleared, Checkout::Failed(refused)];
+    let expected = [Checkout::Succeeded, Checkout::PoolCleared, Checkout::Failed(rejected)];
     assert_eq!(seen[..3], expected, "{seen:?}");
     assert_eq!(observed.started(command), 3);
 }

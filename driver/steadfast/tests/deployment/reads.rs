@@ -42,7 +42,7 @@ impl SentCommands {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), seen).await.expect("it is sent in time");
+        tokio::time::timeout(Duration::from_secs(60), seen).await.expect("the command is sent");
     }
 }
 
@@ -150,7 +150,7 @@ async fn a_cursor_is_read_in_place_typed_and_as_a_stream() -> Result<()> {
 
     let mut cursor = numbers.find(doc! {}).await?;
     assert!(cursor.has_next());
-    assert!(cursor.deserialize_current().is_err(), "it is at no document yet");
+    assert!(cursor.deserialize_current().is_err(), "no current document");
     assert!(cursor.advance().await?);
     assert_eq!(cursor.current().get_i32("x").unwrap(), 0);
 
@@ -205,7 +205,7 @@ async fn no_kill_cursors_is_sent_after_shutdown() -> Result<()> {
     let mut cursor = numbers.find(doc! {}).batch_size(2).await?;
     assert!(cursor.advance().await?);
     database.client().clone().shutdown().await;
-    assert!(cursor.advance().await?, "what came before is still there");
+    assert!(cursor.advance().await?, "the received documents remain");
     let error = cursor.advance().await.unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Shutdown), "{error}");
     drop(cursor);
@@ -311,7 +311,7 @@ async fn a_tailable_cursor_waits_for_new_documents() -> Result<()> {
         .max_await_time(Duration::from_millis(50))
         .await?;
     assert!(cursor.try_advance().await?);
-    assert!(!cursor.try_advance().await?, "there is none yet");
+    assert!(!cursor.try_advance().await?, "no document yet");
     assert!(cursor.has_next());
     let tailing = tokio::spawn(async move {
         assert!(cursor.advance().await?);
@@ -518,7 +518,9 @@ async fn an_unacknowledged_command_does_not_wait() -> Result<()> {
         }
         Result::Ok(())
     };
-    tokio::time::timeout(Duration::from_secs(60), made).await.expect("it is made")?;
+    tokio::time::timeout(Duration::from_secs(60), made)
+        .await
+        .expect("the connection is established")?;
     let journaled = unacknowledged.with_journal(true);
     let error = database.create_collection("x").write_concern(journaled).await.unwrap_err();
     assert!(error.is_invalid_argument());

@@ -85,7 +85,7 @@ impl CommandLog {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), sent).await.expect("it is sent in time");
+        tokio::time::timeout(Duration::from_secs(60), sent).await.expect("the command is sent");
     }
 }
 

@@ -37,7 +37,7 @@ fn increment_n() -> Document {
 }
 
 async fn count(counters: &Collection<Document>) -> i32 {
-    let found = counters.find_one(doc! { "_id": 0 }).await.unwrap().expect("it is there");
+    let found = counters.find_one(doc! { "_id": 0 }).await.unwrap().expect("the document exists");
     found.get_i32("n").unwrap()
 }
 
@@ -57,13 +57,13 @@ async fn a_transaction_is_visible_only_after_its_commit() {
     counters.update_one(doc! {}, increment_n()).session(&mut session).await.unwrap();
     others.insert_one(doc! { "_id": 1 }).session(&mut session).await.unwrap();
     let inside = counters.find_one(doc! {}).session(&mut session).await.unwrap().unwrap();
-    assert_eq!(inside.get_i32("n").unwrap(), 1, "it sees itself");
-    assert_eq!(count(&counters).await, 0, "nobody else does");
+    assert_eq!(inside.get_i32("n").unwrap(), 1, "the transaction reads its own write");
+    assert_eq!(count(&counters).await, 0, "not visible outside");
     session.commit_transaction().await.unwrap();
     assert_eq!(count(&counters).await, 1);
     assert_eq!(others.count_documents(doc! {}).await.unwrap(), 2);
     session.commit_transaction().await.unwrap();
-    assert_eq!(count(&counters).await, 1, "a commit that is asked for again changes nothing");
+    assert_eq!(count(&counters).await, 1, "a repeated commit has no effect");
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn cursors_of_a_transaction_read_its_snapshot() {
         assert_eq!(document.unwrap().get_i32("_id").unwrap(), found);
         found += 1;
     }
-    assert_eq!(found, 100, "it sees what was there when it began");
+    assert_eq!(found, 100, "the transaction reads its snapshot");
     session.commit_transaction().await.unwrap();
     // A dropped operation does not end the transaction.
     counters.insert_many((0..100).map(|id| doc! { "_id": id })).await.unwrap();

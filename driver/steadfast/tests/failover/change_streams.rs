@@ -45,7 +45,7 @@ async fn a_change_stream_has_one_event_per_write_during_failovers() {
         while received.len() < usize::try_from(WRITES).unwrap() {
             match stream.try_next().await {
                 Ok(event) => {
-                    let key = event.expect("the stream goes on").document_key.unwrap();
+                    let key = event.expect("the stream is open").document_key.unwrap();
                     received.push(key.get_i32("_id").unwrap());
                 }
                 // The driver resumes the stream once; the application may resume it, too.

@@ -28,7 +28,7 @@ async fn twenty_thousand_increments_survive_failovers() {
     let load = bounded(run_load(20_000, 8, RetryPolicy::Driver)).await;
     report(&format!("increments: {load}"));
     load.audit.assert_clean();
-    assert!(load.failed_attempts > 0, "the failovers hit nothing");
+    assert!(load.failed_attempts > 0, "no failover interrupted an attempt");
     let acknowledged = load.acknowledged();
     let most = acknowledged + load.record.uncertain();
     assert!((acknowledged..=most).contains(&load.counter), "{}", load.counter);
@@ -52,8 +52,8 @@ async fn naive_retry_counts_too_many_increments() {
 async fn outcomes_of_increments_without_retries_are_correct() {
     testbed::require!(V6_0);
     let load = bounded(run_load(6_000, 6, RetryPolicy::None)).await;
-    report(&format!("increments that nobody repeats: {load}"));
+    report(&format!("increments without retries: {load}"));
     load.audit.assert_clean();
-    assert!(load.record.failed() > 0, "the failovers hit nothing");
+    assert!(load.record.failed() > 0, "no failover interrupted an attempt");
     assert_eq!(load.counter, load.acknowledged() + load.audit.uncertain_applied);
 }

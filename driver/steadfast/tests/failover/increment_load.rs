@@ -167,7 +167,7 @@ impl FailoverSchedule {
     }
 
     async fn begin_operation(&self) {
-        self.allowed.acquire().await.expect("it is never closed").forget();
+        self.allowed.acquire().await.expect("an open semaphore").forget();
     }
 
     fn end_operation(&self) {
@@ -175,7 +175,7 @@ impl FailoverSchedule {
     }
 
     async fn share_done(&self) {
-        self.done.acquire_many(self.share).await.expect("it is never closed").forget();
+        self.done.acquire_many(self.share).await.expect("an open semaphore").forget();
     }
 
     fn allow_share(&self) {
@@ -187,7 +187,9 @@ async fn fail_over(set: &Arc<ReplicaSet>, failovers: &[Failover], schedule: &Fai
     for &failover in failovers {
         schedule.share_done().await;
         let set = Arc::clone(set);
-        tokio::task::spawn_blocking(move || failover.inject(&set)).await.expect("it fails over");
+        tokio::task::spawn_blocking(move || failover.inject(&set))
+            .await
+            .expect("the failover succeeds");
         schedule.allow_share();
     }
 }

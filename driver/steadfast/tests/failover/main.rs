@@ -24,7 +24,7 @@ const BOUND: Duration = Duration::from_secs(900);
 /// Runs at most two tests at a time: each uses the whole machine, except during elections.
 async fn bounded<T>(test: impl Future<Output = T>) -> T {
     static PERMITS: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(2);
-    let _turn = PERMITS.acquire().await.expect("it is never closed");
+    let _turn = PERMITS.acquire().await.expect("an open semaphore");
     tokio::time::timeout(BOUND, test).await.expect("it ends in time")
 }
 

@@ -413,12 +413,12 @@ fn random_faults_neither_lose_nor_duplicate_writes_and_outcomes_are_correct() {
 #[test]
 fn a_seed_reproduces_the_same_outcomes() {
     let answers = || -> Vec<_> {
-        run_all(1..13).into_iter().map(|run| run.expect("it is clean").1).collect()
+        run_all(1..13).into_iter().map(|run| run.expect("a run without contradictions").1).collect()
     };
     let (once, again) = (answers(), answers());
     for (seed, (before, after)) in (1..).zip(once.iter().zip(&again)) {
         assert_eq!(before, after, "seed {seed}");
     }
     let has_failures = once.iter().flatten().any(|answer| *answer != ReportedOutcome::Acknowledged);
-    assert!(has_failures, "there is something to compare");
+    assert!(has_failures, "no operation failed");
 }

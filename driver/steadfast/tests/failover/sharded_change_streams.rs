@@ -52,7 +52,7 @@ fn order(id: i32) -> Document {
 }
 
 async fn next(stream: &mut OrderStream) -> ChangeStreamEvent<Document> {
-    stream.try_next().await.unwrap().expect("the stream goes on")
+    stream.try_next().await.unwrap().expect("the stream is open")
 }
 
 fn id(event: &ChangeStreamEvent<Document>) -> i32 {
@@ -113,7 +113,7 @@ async fn a_change_stream_over_two_shards_has_one_event_per_write_while_servers_f
         let mut received = Vec::new();
         while received.len() < usize::try_from(WRITES).unwrap() {
             match stream.try_next().await {
-                Ok(event) => received.push(id(&event.expect("the stream goes on"))),
+                Ok(event) => received.push(id(&event.expect("the stream is open"))),
                 // The driver resumes the stream once; the application may resume it, too.
                 Err(_) => stream = resume(&orders, &stream).await,
             }

@@ -84,7 +84,7 @@ async fn bulk_write_error_has_the_partial_result_of_earlier_batches() {
     assert_eq!((result.inserted_count, result.modified_count), (2, 0), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(error.attempts().len(), 2);
-    assert_eq!(deployment.applied().len(), 3, "the update too, but of that nobody heard");
+    assert_eq!(deployment.applied().len(), 3, "the update is applied, and its reply lost");
 }
 
 #[tokio::test]
@@ -148,9 +148,9 @@ async fn an_error_lists_the_attempts_of_all_failed_batches() {
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(partly.inserted_ids.len(), 1, "{error:?}");
     assert_eq!(partly.write_errors.as_ref().unwrap()[0].index, 1);
-    let told: Vec<_> = error.attempts().iter().map(|attempt| attempt.request_id).collect();
+    let listed: Vec<_> = error.attempts().iter().map(|attempt| attempt.request_id).collect();
     let sent: Vec<_> = observed.started("insert").iter().map(|it| Some(it.request_id)).collect();
-    assert_eq!(told, sent);
+    assert_eq!(listed, sent);
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
 }
 
@@ -167,7 +167,7 @@ async fn a_truncated_large_batch_is_retried_with_the_same_ids() {
     assert_eq!((observed.numbers("insert"), deployment.faults_left()), (vec![Some(1); 2], 0));
     let sent = observed.started("insert");
     let came = deployment.requests("insert");
-    assert_eq!((sent.len(), came.len()), (2, 1), "what was cut never came in whole");
+    assert_eq!((sent.len(), came.len()), (2, 1), "the truncated request is not logged");
     let came = came[0].body.get_array("documents").unwrap();
     for sent in &sent {
         assert!(sent.command.get_array("documents").unwrap() == came);

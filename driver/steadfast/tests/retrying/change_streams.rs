@@ -86,7 +86,7 @@ async fn watch(server: &Server, options: &str) -> (Client, DocumentChangeStream)
 
 /// Returns the token of the next event.
 async fn next_token(stream: &mut DocumentChangeStream) -> Document {
-    let event = bounded(stream.try_next()).await.unwrap().expect("the stream goes on");
+    let event = bounded(stream.try_next()).await.unwrap().expect("the stream is open");
     as_document(&event.id)
 }
 
@@ -114,12 +114,12 @@ fn count(server: &Server, name: &str) -> usize {
 /// Waits until exactly these cursors were killed.
 async fn wait_for_killed(server: &Server, ids: &[i64]) {
     let log = server.wait_for(|log| log.named("killCursors").len() >= ids.len()).await;
-    let mut told = Vec::new();
+    let mut killed = Vec::new();
     for request in log.named("killCursors") {
-        told.extend(request.body.get_array("cursors").unwrap().iter().map(|id| id.as_i64()));
+        killed.extend(request.body.get_array("cursors").unwrap().iter().map(|id| id.as_i64()));
     }
-    told.sort_unstable();
-    assert_eq!(told, ids.iter().map(|id| Some(*id)).collect::<Vec<_>>());
+    killed.sort_unstable();
+    assert_eq!(killed, ids.iter().map(|id| Some(*id)).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -311,7 +311,7 @@ async fn an_exhausted_stream_returns_its_session() {
     let server = primary([first(7, &[], None)], [next(0, &["1", "2"], None)]);
     let (client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
-    assert!(stream.is_alive(), "there is one left");
+    assert!(stream.is_alive(), "an event is left");
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
     let log = server.log();
     let session = |name: &str| log.named(name)[0].body.get("lsid").cloned();

@@ -141,18 +141,18 @@ async fn invalid_client_bulk_writes_are_rejected_before_anything_is_sent() {
     let (client, commands) = client_of(&deployment.uri()).await;
     let none: [WriteModel; 0] = [];
     let homeless = WriteModel::from(InsertOneModel::new(doc! {}));
-    let unheard = || client.bulk_write([insert(1)]).write_concern(WriteConcern::nodes(0));
-    let refused = [
+    let unacknowledged = || client.bulk_write([insert(1)]).write_concern(WriteConcern::nodes(0));
+    let rejected = [
         (bounded(client.bulk_write([insert(1)])).await, "8.0"),
         (bounded(client.bulk_write(none)).await, "at least one"),
         (bounded(client.bulk_write([homeless])).await, "model 0 has no namespace"),
-        (bounded(unheard()).await, "unacknowledged write concern and ordered writes"),
+        (bounded(unacknowledged()).await, "unacknowledged write concern and ordered writes"),
         (
-            bounded(unheard().ordered(false).verbose_results()).await.map(|it| it.summary),
+            bounded(unacknowledged().ordered(false).verbose_results()).await.map(|it| it.summary),
             "unacknowledged write concern and verbose results",
         ),
     ];
-    for (result, why) in refused {
+    for (result, why) in rejected {
         let error = result.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
         assert_eq!(error.outcome(), Outcome::NotSent, "{error}");

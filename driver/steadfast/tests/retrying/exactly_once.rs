@@ -25,7 +25,7 @@ async fn check_every_write(faults: &'static [Fault], expected: Expected) {
 }
 
 async fn check_with_faults(write: &Operation, faults: &[Fault], expected: Expected) {
-    let at = format!("{} that suffers {faults:?}", write.name);
+    let at = format!("{} with {faults:?}", write.name);
     let (deployment, observed, result) = run_with(write, "", faults).await;
     check_end(&at, write, faults, expected, &result);
     check_applied(&at, write, &deployment, expected);
@@ -42,8 +42,8 @@ fn check_end(
 ) {
     let (raised, outcome) = match (expected, result) {
         (Expected::Success, Ok(())) => return,
-        (Expected::Success, Err(error)) => panic!("{at}: it should end well, but: {error:?}"),
-        (Expected::Failure { .. }, Ok(())) => panic!("{at}: it should fail (pitfalls 1 and 2)"),
+        (Expected::Success, Err(error)) => panic!("{at}: expected success: {error:?}"),
+        (Expected::Failure { .. }, Ok(())) => panic!("{at}: expected an error (pitfalls 1 and 2)"),
         (Expected::Failure { raised, outcome, .. }, Err(_)) if write.statements == 1 => {
             (raised, outcome)
         }
@@ -80,7 +80,7 @@ fn check_applied(at: &str, write: &Operation, deployment: &Deployment, expected:
             assert!(applied.is_empty(), "{at}: {applied:?}");
         }
     }
-    assert_eq!(deployment.faults_left(), 0, "{at}: it was not sent again");
+    assert_eq!(deployment.faults_left(), 0, "{at}: not retried");
 }
 
 /// Checks that the attempts share operation id and `txnNumber`, and that there is one request for each fault, and

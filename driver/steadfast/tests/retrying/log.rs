@@ -27,7 +27,7 @@ impl RetryLog {
         static LOG: OnceLock<RetryLog> = OnceLock::new();
         LOG.get_or_init(|| {
             let log = Self::default();
-            tracing::subscriber::set_global_default(log.clone()).expect("it is the only one");
+            tracing::subscriber::set_global_default(log.clone()).expect("the only subscriber");
             log
         })
     }

@@ -16,7 +16,7 @@ async fn writes_that_are_not_retryable_are_sent_once() {
     // pitfall 12
     with_each(other_writes(), |write| async move {
         for fault in [Fault::LostReply, Fault::LostRequest, Fault::TruncatedRequest] {
-            let at = format!("{} that suffers {fault:?}", write.name);
+            let at = format!("{} with {fault:?}", write.name);
             let (_deployment, observed, result) = run_with(&write, "", &[fault]).await;
             let error = result.expect_err(&at);
             assert!(error.is_network_error(), "{at}: {error:?}");
@@ -67,17 +67,17 @@ async fn with_retry_writes_off_writes_have_no_retry_no_txn_number_and_no_label()
     // pitfall 28
     with_each(retryable_writes(), |write| async move {
         for fault in [Fault::LostReply, Fault::LostRequest, Fault::TruncatedReply] {
-            let at = format!("{} that suffers {fault:?}", write.name);
+            let at = format!("{} with {fault:?}", write.name);
             let (_deployment, observed, result) =
                 run_with(&write, "retryWrites=false", &[fault]).await;
             check_sent_once(&at, &write, &observed, &result.expect_err(&at));
         }
-        let refused = Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE);
+        let rejected = Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE);
         let (deployment, observed, result) =
-            run_with(&write, "retryWrites=false", &[refused]).await;
+            run_with(&write, "retryWrites=false", &[rejected]).await;
         let error = result.expect_err(write.name);
         assert_eq!(observed.numbers(write.command), [None], "{}", write.name);
-        assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "what the server said: {error:?}");
+        assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "the label of the server: {error:?}");
         assert!(deployment.applied().is_empty());
     })
     .await;
@@ -180,7 +180,7 @@ async fn an_error_without_a_retryable_label_is_raised_unchanged() {
             Fault::WriteConcernError(64, UNLABELLED),
         ];
         for fault in unlabelled {
-            let at = format!("{} that suffers {fault:?}", write.name);
+            let at = format!("{} with {fault:?}", write.name);
             let (_deployment, observed, result) = run_with(&write, "", &[fault]).await;
             let error = result.expect_err(&at);
             assert_eq!(observed.numbers(write.command), [Some(1)], "{at}");

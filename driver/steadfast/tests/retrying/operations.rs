@@ -171,5 +171,5 @@ pub(crate) fn reads() -> Vec<Operation> {
 /// Returns the write with this name.
 pub(crate) fn write(name: &str) -> Operation {
     let mut all = retryable_writes().into_iter().chain(other_writes());
-    all.find(|operation| operation.name == name).expect("an operation that there is")
+    all.find(|operation| operation.name == name).expect("a known operation")
 }

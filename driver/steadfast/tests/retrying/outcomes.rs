@@ -101,7 +101,7 @@ async fn check(row: &Row) {
 /// Like [`check`], with a change of the deployment during the operation.
 async fn check_while(row: &Row, happens: impl AsyncFnOnce(&Deployment)) {
     let Row { number, operation, role, options, faults, outcome } = row;
-    let at = format!("row {number}: {operation} that suffers {faults:?} from {role:?}");
+    let at = format!("row {number}: {operation} with {faults:?} from {role:?}");
     let deployment = Deployment::start(*role);
     deployment.inject(faults);
     let observed = ObservedClient::new(&deployment, options).await;

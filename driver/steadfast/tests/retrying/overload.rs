@@ -108,7 +108,7 @@ async fn a_rejected_retry_does_not_settle_the_outcome_of_the_first_attempt() {
             (Some(449), Outcome::MaybeApplied),
             "{error:?}"
         );
-        assert_eq!(observed.started("insert").len(), 2, "it is the one ordinary retry");
+        assert_eq!(observed.started("insert").len(), 2, "the single ordinary retry");
         assert_eq!(deployment.applied().values().sum::<u32>(), applied);
     }
 }
@@ -170,12 +170,12 @@ async fn a_mix_of_errors_respects_both_retry_limits() {
 fn shedding_server(switch: &Arc<AtomicBool>) -> Server {
     let switch = Arc::clone(switch);
     Server::with_handler(Role::Primary, move |request| {
-        let refused = doc! {
+        let rejected = doc! {
             "ok": 0, "code": RATE_LIMIT_EXCEEDED, "errmsg": "rate exceeded",
             "errorLabels": OVERLOADED.to_vec(), "baseBackoffMS": 1,
         };
         let reply = if switch.load(Ordering::SeqCst) {
-            refused
+            rejected
         } else {
             doc! { "ok": 1, "n": 1 }
         };

@@ -19,8 +19,8 @@ async fn check_raised(faults: &[Fault], raised: usize, outcome: Outcome) {
 
 #[tokio::test]
 async fn the_second_error_is_raised_if_the_retry_was_sent() {
-    let refused = Fault::CommandError(13, UNLABELLED);
-    check_raised(&[Fault::LostReply, refused], 1, Outcome::MaybeApplied).await;
+    let rejected = Fault::CommandError(13, UNLABELLED);
+    check_raised(&[Fault::LostReply, rejected], 1, Outcome::MaybeApplied).await;
     let not_durable = Fault::WriteConcernError(64, UNLABELLED);
     check_raised(&[Fault::LostReply, not_durable], 1, Outcome::AppliedNotDurable).await;
     let duplicate = Fault::WriteError(0, 11000, UNLABELLED);
@@ -112,8 +112,8 @@ async fn the_error_of_a_storage_engine_without_transaction_numbers_is_explained(
         let command = write.command;
         let server = common::Server::with_handler(Role::Primary, move |request| {
             let message = "Transaction numbers are only allowed on a replica set member or mongos";
-            let refusal = doc! { "ok": 0, "code": 20, "errmsg": message };
-            (request.name == command).then(|| vec![common::Step::Reply(refusal)])
+            let error_reply = doc! { "ok": 0, "code": 20, "errmsg": message };
+            (request.name == command).then(|| vec![common::Step::Reply(error_reply)])
         });
         let client = Client::with_uri_str(server.uri("")).await.unwrap();
         let books = client.database("db").collection("books");

@@ -21,7 +21,7 @@ const FAULTS: [Fault; 7] = [
 async fn every_read_is_retried() {
     with_each(reads(), |read| async move {
         for fault in FAULTS {
-            let at = format!("{} that suffers {fault:?}", read.name);
+            let at = format!("{} with {fault:?}", read.name);
             let (_deployment, observed, result) = run_with(&read, "", &[fault]).await;
             assert!(result.is_ok(), "{at}: {result:?}");
             assert_eq!(observed.numbers(read.command), [None, None], "{at}");
@@ -65,7 +65,7 @@ async fn a_read_is_retried_only_once() {
 async fn with_retry_reads_off_no_read_is_retried() {
     with_each(reads(), |read| async move {
         for fault in [Fault::LostReply, Fault::CommandError(NOT_WRITABLE_PRIMARY, UNLABELLED)] {
-            let at = format!("{} that suffers {fault:?}", read.name);
+            let at = format!("{} with {fault:?}", read.name);
             let (_deployment, observed, result) =
                 run_with(&read, "retryReads=false", &[fault]).await;
             assert!(result.is_err(), "{at}");

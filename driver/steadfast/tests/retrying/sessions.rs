@@ -69,7 +69,7 @@ async fn a_session_is_discarded_after_a_network_error_of_a_read() {
     observed.run(&reads()[0]).await.unwrap();
     observed.run(&write("insert_one")).await.unwrap();
     assert_ne!(observed.sessions("find")[0], observed.sessions("insert")[0]);
-    assert_eq!(observed.numbers("insert"), [Some(1)], "a new session begins anew");
+    assert_eq!(observed.numbers("insert"), [Some(1)], "a new session starts with 1");
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn a_dropped_write_discards_its_session() {
         let failed = observed.commands.seen().into_iter().any(|event| {
             matches!(event, CommandEvent::Failed(failed) if failed.command_name == write.command)
         });
-        assert!(failed, "{}: nobody is told of its end", write.name);
+        assert!(failed, "{}: no command failed event", write.name);
         deployment.gate.open();
     })
     .await;

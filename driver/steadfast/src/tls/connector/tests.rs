@@ -271,7 +271,7 @@ fn error_for_an_unusable_file_has_its_path_and_the_reason() {
             "der.pem",
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
             &ca,
-            "no usable authority",
+            "cannot be used as an authority",
         ),
         ("no-key.pem", chain, &cert, "contains no private key"),
         ("only-key.pem", key, &cert, "contains no certificate"),

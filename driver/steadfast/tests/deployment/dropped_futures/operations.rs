@@ -377,8 +377,11 @@ impl TestCollections {
         let id = operation % READ_ONLY;
         match kind {
             OperationKind::FindOne => {
-                let found =
-                    self.read_only.find_one(doc! { "_id": id }).await?.expect("it is there");
+                let found = self
+                    .read_only
+                    .find_one(doc! { "_id": id })
+                    .await?
+                    .expect("the document exists");
                 assert_eq!(found.get_i64("_id").unwrap(), id, "the reply of another operation");
             }
             OperationKind::InsertDuplicate => {

@@ -36,7 +36,7 @@ async fn insert(collection: &Collection<Document>, ids: std::ops::RangeInclusive
 }
 
 async fn next(stream: &mut DocumentChangeStream) -> ChangeStreamEvent<Document> {
-    bounded(stream.try_next()).await.unwrap().expect("the stream goes on")
+    bounded(stream.try_next()).await.unwrap().expect("the stream is open")
 }
 
 fn key(event: &ChangeStreamEvent<Document>) -> i32 {

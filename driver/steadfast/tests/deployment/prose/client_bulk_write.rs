@@ -146,7 +146,7 @@ async fn prose_5_the_write_concern_errors_of_all_batches_are_collected() {
 
 #[tokio::test]
 async fn prose_6_write_errors_are_collected_over_batches_unless_ordered() {
-    for (ordered, refused, batches) in [(false, MAX_WRITE_BATCH_SIZE + 1, 2), (true, 1, 1)] {
+    for (ordered, failed, batches) in [(false, MAX_WRITE_BATCH_SIZE + 1, 2), (true, 1, 1)] {
         let server = BulkWriteServer::new(|_| {}).await;
         let document = doc! { "_id": 1 };
         let collection = server.client().database("db").collection::<Document>("coll");
@@ -154,7 +154,7 @@ async fn prose_6_write_errors_are_collected_over_batches_unless_ordered() {
         let models = (0..=MAX_WRITE_BATCH_SIZE).map(|_| insert(document.clone()));
         let action = server.client().bulk_write(models).ordered(ordered);
         let error = bounded_long(action).await.unwrap_err();
-        assert_eq!(bulk_write_error(&error).write_errors.len(), refused, "ordered: {ordered}");
+        assert_eq!(bulk_write_error(&error).write_errors.len(), failed, "ordered: {ordered}");
         assert!(bulk_write_error(&error).partial_result.is_none());
         assert_eq!(server.batches().len(), batches, "ordered: {ordered}");
     }

@@ -24,7 +24,7 @@ async fn fail_and_observe<T: std::fmt::Debug>(
     operation: impl IntoFuture<Output = Result<T, Error>>,
 ) -> (ServerDescription, ServerDescription, TopologyType) {
     let before = observed.servers.seen().len();
-    let error = bounded(operation).await.expect_err("it is refused");
+    let error = bounded(operation).await.expect_err("it is rejected");
     let lost = |seen: &[SdamEvent]| {
         seen[before..].iter().find_map(|event| match event {
             SdamEvent::ServerDescriptionChanged(event) => Some(event.clone()),

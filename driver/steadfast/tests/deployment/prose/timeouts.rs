@@ -1,6 +1,6 @@
 //! Prose tests of client-side operations timeout.
 //!
-//! Where the specification has milliseconds, the times here are longer in proportion; the tests are about the
+//! Times are longer than the milliseconds of the specification, in proportion; the tests are about the
 //! shorter of two time-outs. Omitted: 2 and 3, which require client-side encryption; 9, because a session ends when
 //! it is dropped, and aborts in the background; 11, which is in `client_bulk_write`.
 

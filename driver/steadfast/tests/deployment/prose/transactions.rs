@@ -25,11 +25,11 @@ async fn prose_options_1_a_write_concern_is_not_inherited_inside_a_transaction()
     let name = "transactions_options_1";
     let numbers = prepared(&observed, name).await;
     let options = CollectionOptions::builder().write_concern(WriteConcern::nodes(0)).build();
-    let unheard =
+    let unacknowledged =
         observed.client.database("prose").collection_with_options::<Document>(name, options);
     let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
-    unheard.insert_one(doc! { "n": 1 }).session(&mut session).await.unwrap();
+    unacknowledged.insert_one(doc! { "n": 1 }).session(&mut session).await.unwrap();
     session.commit_transaction().await.unwrap();
     assert!(numbers.find_one(doc! { "n": 1 }).await.unwrap().is_some());
 }

@@ -65,9 +65,9 @@ async fn all_commands_of_one_operation_have_one_session() {
 #[tokio::test]
 async fn an_unacknowledged_write_has_no_session() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, log) = collection("unheard", 0).await;
-    let unheard = WriteConcern::nodes(0);
-    numbers.insert_one(doc! {}).write_concern(unheard.clone()).await.unwrap();
+    let (client, numbers, log) = collection("unacknowledged", 0).await;
+    let unacknowledged = WriteConcern::nodes(0);
+    numbers.insert_one(doc! {}).write_concern(unacknowledged.clone()).await.unwrap();
     assert!(!log.last("insert").contains_key("lsid"));
     // All commands of an ordered bulk write except the last are acknowledged, and have a session.
     let models: [WriteModel<Document>; 3] = [
@@ -75,18 +75,20 @@ async fn an_unacknowledged_write_has_no_session() {
         DeleteOneModel::new(doc! {}).into(),
         UpdateOneModel::new(doc! {}, doc! { "$set": { "x": 1 } }).into(),
     ];
-    numbers.bulk_write(models.clone()).write_concern(unheard.clone()).await.unwrap();
+    numbers.bulk_write(models.clone()).write_concern(unacknowledged.clone()).await.unwrap();
     assert!(log.last("insert").contains_key("lsid") && log.last("delete").contains_key("lsid"));
     assert!(!log.last("update").contains_key("lsid"));
 
     // An unacknowledged write in an explicit session is rejected before anything is sent.
     log.clear();
     let mut session = client.start_session().await.unwrap();
-    let one = numbers.insert_one(doc! {}).write_concern(unheard.clone()).session(&mut session);
+    let one =
+        numbers.insert_one(doc! {}).write_concern(unacknowledged.clone()).session(&mut session);
     assert_invalid_argument(&one.await.unwrap_err());
-    let many = numbers.bulk_write(models).write_concern(unheard.clone()).session(&mut session);
+    let many =
+        numbers.bulk_write(models).write_concern(unacknowledged.clone()).session(&mut session);
     assert_invalid_argument(&many.await.unwrap_err());
-    let many = numbers.insert_many([doc! {}]).write_concern(unheard).session(&mut session);
+    let many = numbers.insert_many([doc! {}]).write_concern(unacknowledged).session(&mut session);
     assert_invalid_argument(&many.await.unwrap_err());
     assert!(log.sent().is_empty());
 }

@@ -57,11 +57,15 @@ async fn prose_3_commands_send_the_cluster_time_of_the_previous_reply() {
             _ => numbers.insert_one(doc! {}).await.map(drop),
         }
         .unwrap();
-        let heard = log.last_reply(name).get_document("$clusterTime").unwrap().clone();
+        let cluster_time = log.last_reply(name).get_document("$clusterTime").unwrap().clone();
         let said = log.last(name);
         assert!(said.get_document("$clusterTime").is_ok(), "{name} tells no cluster time");
         database.run_command(doc! { "ping": 1 }).await.unwrap();
-        assert_eq!(log.last("ping").get_document("$clusterTime").unwrap(), &heard, "after {name}");
+        assert_eq!(
+            log.last("ping").get_document("$clusterTime").unwrap(),
+            &cluster_time,
+            "after {name}"
+        );
     }
 }
 
@@ -251,7 +255,7 @@ async fn prose_20_cluster_time_does_not_come_from_monitors() {
     .await;
     let admin = client.database("admin");
     let reply = admin.run_command(doc! { "ping": 1 }).await.unwrap();
-    let heard = reply.get_document("$clusterTime").unwrap();
+    let cluster_time = reply.get_document("$clusterTime").unwrap();
 
     let (other, _) = client_with(|_| ()).await;
     let advanced = other.database("sessions").collection::<Document>("prose_20");
@@ -262,7 +266,7 @@ async fn prose_20_cluster_time_does_not_come_from_monitors() {
     beats.wait_for(|count| *count >= seen + 2).await.unwrap();
 
     admin.run_command(doc! { "ping": 1 }).await.unwrap();
-    assert_eq!(log.last("ping").get_document("$clusterTime").unwrap(), heard);
+    assert_eq!(log.last("ping").get_document("$clusterTime").unwrap(), cluster_time);
 }
 
 /// Second part of the same rule: monitors and handshakes do not send the cluster time.

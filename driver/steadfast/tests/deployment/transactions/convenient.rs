@@ -20,7 +20,7 @@ async fn contended_counters_add_up() {
                             Box::pin(async move {
                                 let found =
                                     counters.find_one(doc! {}).session(&mut *session).await?;
-                                let n = found.expect("it is there").get_i32("n").unwrap();
+                                let n = found.expect("the document exists").get_i32("n").unwrap();
                                 let set = doc! { "$set": { "n": n + 1 } };
                                 counters.update_one(doc! {}, set).session(session).await
                             })
@@ -43,15 +43,15 @@ async fn and_run2_retries_after_a_write_conflict_and_only_the_last_run_is_applie
     let counters = counter(&client, "run_again").await;
     let mut rival = begin(&client).await;
     counters.update_one(doc! {}, increment_n()).session(&mut rival).await.unwrap();
-    let (told, conflict) = oneshot::channel();
-    let (mut told, mut runs) = (Some(told), 0);
+    let (sender, conflict) = oneshot::channel();
+    let (mut sender, mut runs) = (Some(sender), 0);
     let mut session = client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
         runs += 1;
         counters.insert_one(doc! {}).session(&mut *session).await?;
         let done = counters.update_one(doc! { "_id": 0 }, increment_n()).session(session).await;
-        if let (Err(_), Some(told)) = (&done, told.take()) {
-            told.send(()).unwrap();
+        if let (Err(_), Some(sender)) = (&done, sender.take()) {
+            sender.send(()).unwrap();
         }
         done
     });

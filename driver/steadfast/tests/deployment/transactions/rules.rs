@@ -92,11 +92,12 @@ async fn collection_options_are_ignored_in_a_transaction() {
 async fn unacknowledged_write_concerns_are_rejected_in_transactions() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
-    let unheard = WriteConcern::nodes(0);
+    let unacknowledged = WriteConcern::nodes(0);
     let mut session = client.start_session().await.unwrap();
-    let error = session.start_transaction().write_concern(unheard.clone()).await.unwrap_err();
+    let error =
+        session.start_transaction().write_concern(unacknowledged.clone()).await.unwrap_err();
     assert_message_contains(&error, "transactions do not support unacknowledged write concerns");
-    let options = TransactionOptions::builder().write_concern(unheard).build();
+    let options = TransactionOptions::builder().write_concern(unacknowledged).build();
     let options = SessionOptions::builder().default_transaction_options(options).build();
     let mut session = client.start_session().with_options(options).await.unwrap();
     assert!(session.start_transaction().await.is_err());

@@ -128,7 +128,7 @@ async fn a_dropped_commit_can_be_repeated() {
     deployment.inject(&[Fault::HeldReply]);
     let sent = deployment.server().wait_for(|log| !log.named("commitTransaction").is_empty());
     tokio::select! {
-        done = session.commit_transaction() => panic!("nobody answered: {done:?}"),
+        done = session.commit_transaction() => panic!("unexpected reply: {done:?}"),
         _ = sent => {}
     }
     assert_eq!(session.transaction_state(), TransactionState::Committed { empty: false });
@@ -146,7 +146,7 @@ async fn later_commit_keeps_the_outcome_of_a_dropped_commit() {
     deployment.inject(&[Fault::HeldReply, Fault::CommandError(NO_SUCH_TRANSACTION, TRANSIENT)]);
     let sent = deployment.server().wait_for(|log| !log.named("commitTransaction").is_empty());
     tokio::select! {
-        done = session.commit_transaction() => panic!("nobody answered: {done:?}"),
+        done = session.commit_transaction() => panic!("unexpected reply: {done:?}"),
         _ = sent => {}
     }
     // The first attempt may still be executed.

@@ -157,7 +157,7 @@ async fn an_operation_that_timed_out_unpins_its_connection_behind_a_load_balance
     let log = deployment.server().log();
     let inserts = log.connections_of("insert");
     assert_eq!(inserts[0], inserts[1]);
-    assert_ne!(inserts[1], inserts[2], "the reply that is due would be taken for another");
+    assert_ne!(inserts[1], inserts[2], "the next command uses another connection");
     observed.started("insert");
 }
 

@@ -143,28 +143,28 @@ async fn prose_5_shutdown_in_a_write_concern_error_marks_the_primary_unknown_and
 /// "writable primary".
 #[tokio::test]
 async fn prose_6_state_change_errors_without_a_code_are_detected_by_their_message() {
-    for (command, refusal) in [
+    for (command, error_reply) in [
         ("insert", doc! { "ok": 0, "errmsg": "not master" }),
         ("insert", doc! { "errmsg": "not master", "ok": 0 }),
         ("count", doc! { "ok": 0, "errmsg": "node is recovering" }),
         ("count", doc! { "errmsg": "not master or secondary; cannot currently read", "ok": 0 }),
     ] {
-        let reply = refusal.clone();
+        let reply = error_reply.clone();
         let server = Server::with_handler(Role::Primary, move |request| {
             (request.name == command).then(|| vec![Step::Reply(reply.clone())])
         });
         let uri = server.uri("replicaSet=set&retryReads=false&retryWrites=false");
         let observed = ProseClient::at(&uri, "discovery, prose 6", |_| ()).await;
         let numbers = observed.collection("numbers");
-        let refused = match command {
+        let rejected = match command {
             "insert" => bounded(numbers.insert_one(doc! {})).await.map(drop),
             _ => bounded(numbers.estimated_document_count()).await.map(drop),
         };
-        assert!(refused.is_err(), "{refusal}");
+        assert!(rejected.is_err(), "{error_reply}");
         let is_kept = |event: &SdamEvent| {
             let SdamEvent::ServerDescriptionChanged(event) = event else { return false };
             let described = &event.new_description;
-            let said = refusal.get_str("errmsg").unwrap();
+            let said = error_reply.get_str("errmsg").unwrap();
             described.server_type == ServerType::Unknown
                 && described.error.as_ref().is_some_and(|error| error.contains(said))
         };
