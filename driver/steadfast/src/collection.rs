@@ -153,6 +153,12 @@ impl<T: Send + Sync> Collection<T> {
     }
 
     /// Returns the namespace: the names of the database and the collection.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// println!("{}", books.namespace());
+    /// # Ok(()) }
+    /// ```
     pub fn namespace(&self) -> Namespace {
         Namespace { db: self.handle.database.to_string(), coll: self.handle.name.clone() }
     }

@@ -137,6 +137,14 @@ impl Error {
     }
 
     /// Returns `true` if the error or its source has the label.
+    ///
+    /// ```
+    /// use steadfast::error::{Error, TRANSIENT_TRANSACTION_ERROR};
+    ///
+    /// fn may_rerun_transaction(error: &Error) -> bool {
+    ///     error.contains_label(TRANSIENT_TRANSACTION_ERROR)
+    /// }
+    /// ```
     pub fn contains_label(&self, label: impl AsRef<str>) -> bool {
         let label = label.as_ref();
         self.details.as_ref().is_some_and(|details| {
@@ -170,6 +178,14 @@ impl Error {
     }
 
     /// Returns the whole reply of the server, if the error is from one.
+    ///
+    /// ```
+    /// use steadfast::error::Error;
+    ///
+    /// fn error_info(error: &Error) -> Option<&str> {
+    ///     error.server_response()?.get_str("errmsg").ok()
+    /// }
+    /// ```
     pub fn server_response(&self) -> Option<&RawDocumentBuf> {
         self.details.as_ref()?.response.as_ref()
     }
@@ -181,6 +197,15 @@ impl Error {
 
     /// Returns the server's error code: of the command, else of the first write error, else of the
     /// write concern error, else of the error that ended a bulk write.
+    ///
+    /// ```
+    /// use steadfast::error::Error;
+    ///
+    /// /// `DocumentValidationFailure`.
+    /// fn is_validation_failure(error: &Error) -> bool {
+    ///     error.code() == Some(121)
+    /// }
+    /// ```
     pub fn code(&self) -> Option<i32> {
         match &*self.kind {
             ErrorKind::Command(error) => Some(error.code),
@@ -207,6 +232,18 @@ impl Error {
     /// ended it.
     ///
     /// The source is the last error; [`ErrorKind::Timeout`] contains the time spent in each phase.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::bson::doc;
+    ///
+    /// match books.find_one(doc! {}).timeout(Duration::from_millis(50)).await {
+    ///     Err(error) if error.is_timeout() => println!("too slow: {error}"),
+    ///     result => println!("{:?}", result?),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn is_timeout(&self) -> bool {
         let of_server = |code: Option<i32>| code == Some(MAX_TIME_EXPIRED);
         let ran_out = match &*self.kind {
@@ -299,6 +336,17 @@ impl Error {
     }
 
     /// Returns `true` if a write violated a unique index (codes 11000, 11001 and 12582).
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// match books.insert_one(doc! { "_id": 1 }).await {
+    ///     Err(error) if error.is_duplicate_key_error() => println!("exists already"),
+    ///     result => drop(result?),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn is_duplicate_key_error(&self) -> bool {
         self.code().is_some_and(is_duplicate_key)
     }

@@ -24,6 +24,12 @@ pub struct Namespace {
 
 impl Namespace {
     /// Creates the namespace of a collection.
+    ///
+    /// ```
+    /// use steadfast::Namespace;
+    ///
+    /// assert_eq!(Namespace::new("library", "books").to_string(), "library.books");
+    /// ```
     pub fn new(db: impl Into<String>, coll: impl Into<String>) -> Self {
         Self { db: db.into(), coll: coll.into() }
     }

@@ -111,6 +111,16 @@ pub struct BulkWrite<'a, R> {
 
 impl<'a> BulkWrite<'a, SummaryBulkWriteResult> {
     /// Requests the result of each model (`errorsOnly: false`), not only the numbers of documents.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client, books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::InsertOneModel};
+    ///
+    /// let insert = InsertOneModel::new(doc! { "title": "1984" }).namespace(books.namespace());
+    /// let result = client.bulk_write([insert]).verbose_results().await?;
+    /// println!("{:?}", result.insert_results[&0].inserted_id);
+    /// # Ok(()) }
+    /// ```
     pub fn verbose_results(self) -> BulkWrite<'a, VerboseBulkWriteResult> {
         let Self { client, operations, options, session, result: _ } = self;
         BulkWrite { client, operations, options, session, result: PhantomData }

@@ -297,6 +297,15 @@ pub struct ListSearchIndexes<'a, S = ImplicitSession> {
 
 impl<S> ListSearchIndexes<'_, S> {
     /// Lists only the search index with this name.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let indexes = books.list_search_indexes().name("titles").await?;
+    /// println!("{:?}", indexes.try_collect::<Vec<_>>().await?);
+    /// # Ok(()) }
+    /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self

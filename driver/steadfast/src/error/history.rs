@@ -145,6 +145,16 @@ impl Error {
     ///
     /// Of more than twenty, the first ten and the last ten are kept;
     /// [`attempt_count`](Self::attempt_count) counts all.
+    ///
+    /// ```
+    /// use steadfast::error::Error;
+    ///
+    /// fn explain(error: &Error) {
+    ///     for attempt in error.attempts() {
+    ///         println!("{} after {:?}: {:?}", attempt.server, attempt.duration, attempt.labels);
+    ///     }
+    /// }
+    /// ```
     pub fn attempts(&self) -> &[Attempt] {
         self.attempt_log().map_or(&[], AttemptLog::recorded)
     }
