@@ -37,7 +37,19 @@ const RIDDLES: &[&str] =
     &["how", "nobody", "what", "whatever", "who", "whoever", "whom", "whose", "why"];
 
 /// Types that have the name of another one in their crate, and the reason.
-const NAMED_TWICE: &[(&str, &str, &str)] = &[];
+const NAMED_TWICE: &[(&str, &str, &str)] = &[
+    (
+        "driver/steadfast",
+        "Delete",
+        "actions of collections and of GridFS, as in the crate `mongodb`",
+    ),
+    ("driver/steadfast", "Find", "actions of collections and of GridFS, as in the crate `mongodb`"),
+    (
+        "driver/steadfast",
+        "FindOne",
+        "actions of collections and of GridFS, as in the crate `mongodb`",
+    ),
+];
 
 /// Words that MongoDB's manual does not use, and the term to use instead. Matched in lower case, at the start of a word.
 const AVOIDED: &[(&str, &str)] = &[

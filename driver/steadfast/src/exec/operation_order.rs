@@ -21,8 +21,9 @@ use crate::{
 const DROPPED_OPERATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Returns the session if the command must wait for the operation before it in the transaction.
-pub(super) fn session_of(executor: &Executor, command: &Command) -> Option<Arc<Session>> {
-    let session = command.session.as_ref().filter(|it| it.kind != session::Kind::Implicit)?;
+pub(super) fn ordered_session(executor: &Executor, command: &Command) -> Option<Arc<Session>> {
+    let session =
+        command.session.as_ref().filter(|it| it.kind != session::SessionKind::Implicit)?;
     if command.scope == TransactionScope::Outside && command.kind != CommandKind::EndTransaction {
         executor.abort_unexecuted_end(session);
     }
@@ -49,7 +50,7 @@ impl Executor {
             if command.kind != CommandKind::EndTransaction {
                 session.background_abort(None).await;
             }
-            session.turn().await
+            session.lock_operations().await
         };
         let turn = tokio::time::timeout(limit, turn).await.ok();
         // The end of a transaction can be repeated and needs no task.
