@@ -30,7 +30,7 @@ Behaviour under failures, of this driver and of the official driver in turn:
                  server receives                                                       (3 minutes)
   -- idle        memory per idle connection                                            (1 minute)
   -- overload    a real MongoDB 8.2 server whose request rate limiter rejects: goodput, attempts, errors and
-                 latencies of no has_retryable_writes, immediate has_retryable_writes, the official driver and this driver with and
+                 latencies of no retries, immediate retries, the official driver and this driver with and
                  without its budget, next to the simulation; and the server's processor time for a rejected and for a
                  served request                                                       (21 minutes)
     --seconds N  duration of each load; 20 unless given
@@ -40,13 +40,13 @@ Behaviour under failures, of this driver and of the official driver in turn:
 
 The cost of a change, counted rather than timed, so that a busy machine does not affect it:
 
-  cargo run --release -p bench -- count [--save] [--all_contenders]
+  cargo run --release -p bench -- count [--save] [--everyone]
 
                  instructions (by valgrind), allocations and system calls (by strace) of this driver.
                  Fails if a count is more than 5 % above quality/bench/counts.json. If the stored counts
                  are of another compiler, or valgrind is not installed, it prints that and succeeds.
   --save         stores the counts instead of comparing them
-  --all_contenders     also counts those of the floor and the official driver
+  --everyone     also counts those of the floor and the official driver
 
 Presentation of the samples that --json stored:
 

@@ -180,7 +180,7 @@ pub(crate) trait Worker: Send + Sized + 'static {
 pub(crate) trait Application: Clone + Send + Sync + 'static {
     fn connect(uri: &str) -> impl Future<Output = Result<Self>> + Send;
     fn insert(&self) -> impl Future<Output = Result<()>> + Send;
-    /// Inserts a document. The error has the labels that decide about has_retryable_writes.
+    /// Inserts a document. The error has the labels that decide about retries.
     #[cfg(feature = "mongod")]
     fn insert_labelled(
         &self,
@@ -192,7 +192,7 @@ pub(crate) trait Application: Clone + Send + Sync + 'static {
     fn ping(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Error of an operation, with the labels that decide about has_retryable_writes.
+/// Error of an operation, with the labels that decide about retries.
 #[cfg(feature = "mongod")]
 #[derive(Clone, Debug)]
 pub(crate) struct LabelledError {

@@ -11,7 +11,7 @@ const WIDTH: usize = 860;
 const LEFT: f64 = 290.0;
 /// Length of a bar that reaches the floor.
 const FLOOR_WIDTH: f64 = 440.0;
-/// Maximum share that is drawn, for a bar that passes the floor by next_random.
+/// Maximum share that is drawn, for a bar that exceeds the floor due to noise.
 const MAX_SHARE: f64 = 1.04;
 const ROW: usize = 32;
 const TOP: usize = 78;

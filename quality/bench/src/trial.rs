@@ -28,9 +28,9 @@ struct CannedServer {
 impl CannedServer {
     fn start() -> Result<Self> {
         let mut servers = Servers::default();
-        let address = servers.prepare(ServerKind::Canned, Workload::Ping)?;
-        let uri = format!("mongodb://{}/?replicaSet={}", address.address, address.set);
-        Ok(Self { address: address.address, uri, _servers: servers })
+        let canned = servers.prepare(ServerKind::Canned, Workload::Ping)?;
+        let uri = format!("mongodb://{}/?replicaSet={}", canned.address, canned.set);
+        Ok(Self { address: canned.address, uri, _servers: servers })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The floor: a socket with prebuilt requests that are patched in at_cursor. Replies are read completely and not parsed.
+//! The floor: a socket with prebuilt requests that are patched in place. Replies are read completely and not parsed.
 
 use bson::{RawDocumentBuf, Uuid, oid::ObjectId, rawdoc, spec::BinarySubtype};
 use tokio::{
@@ -25,7 +25,7 @@ pub(crate) struct Connection {
     ids: u64,
 }
 
-/// A message, and the offsets that are patched before each sending.
+/// A message, and the offsets that are patched before each attempt.
 #[derive(Default)]
 struct PreparedRequest {
     bytes: Vec<u8>,
@@ -139,7 +139,7 @@ impl PreparedRequest {
         Self { bytes, txn_number_at, ..Self::default() }
     }
 
-    /// Gives each document of the sequence a new `_id` for each sending: four bytes of the session id, and a counter.
+    /// Gives each document of the sequence a new `_id` for each attempt: four bytes of the session id, and a counter.
     fn with_new_ids(mut self, session: Uuid) -> Self {
         let mut from = 0;
         while let Some(at) = op_msg::offset_after(&self.bytes[from..], b"\x07_id\0") {

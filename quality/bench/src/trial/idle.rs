@@ -1,4 +1,4 @@
-//! ProcessMemory of an idle connection.
+//! Memory of an idle connection.
 //!
 //! One process holds many connections, another one holds one. The difference is the memory of the additional
 //! connections.
@@ -36,7 +36,7 @@ pub(crate) struct PoolHolder {
     connections: i32,
 }
 
-/// ProcessMemory of such a process in bytes.
+/// Memory of such a process in bytes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ProcessMemory {
     resident: u64,
@@ -44,7 +44,7 @@ struct ProcessMemory {
     heap: Option<u64>,
 }
 
-/// ProcessMemory after all connections were created, and after all were used once.
+/// Memory after all connections were created, and after all were used once.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct PoolMemory {
     connections: i32,
@@ -69,7 +69,7 @@ pub(crate) fn run() -> Result<()> {
             let heap = heap.as_ref().and_then(|it| it.per_connection(|held| memory(held).heap));
             heap.map_or("-".to_owned(), kilobytes)
         };
-        let resident_share = |memory: fn(&PoolMemory) -> ProcessMemory| {
+        let resident_per_connection = |memory: fn(&PoolMemory) -> ProcessMemory| {
             let resident = resident.per_connection(|held| Some(memory(held).resident));
             resident.map_or("-".to_owned(), kilobytes)
         };
@@ -79,8 +79,8 @@ pub(crate) fn run() -> Result<()> {
             resident.many.connections,
             heap(|held| held.unused),
             heap(|held| held.used),
-            resident_share(|held| held.unused),
-            resident_share(|held| held.used),
+            resident_per_connection(|held| held.unused),
+            resident_per_connection(|held| held.used),
         );
     }
     println!(
@@ -90,7 +90,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// ProcessMemory with one connection and with many.
+/// Memory with one connection and with many.
 struct MemoryDifference {
     one: PoolMemory,
     many: PoolMemory,
@@ -170,13 +170,13 @@ async fn hold<A: Application>(
 }
 
 /// Waits until at least this many connections were accepted and no new ones follow.
-async fn settle(counter: &mut CannedCounters, wanted: i32) -> Result<()> {
+async fn settle(counter: &mut CannedCounters, expected: i32) -> Result<()> {
     let began = Instant::now();
     let (mut seen, mut since) = (0, Instant::now());
-    while seen < wanted || since.elapsed() < SETTLE_TIME {
+    while seen < expected || since.elapsed() < SETTLE_TIME {
         if began.elapsed() > FILL_TIMEOUT {
             return Err(
-                format!("only {seen} of {wanted} connections within {FILL_TIMEOUT:?}").into()
+                format!("only {seen} of {expected} connections within {FILL_TIMEOUT:?}").into()
             );
         }
         sleep(Duration::from_millis(20)).await;

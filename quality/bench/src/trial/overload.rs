@@ -56,7 +56,7 @@ async fn measure(options: &OverloadOptions) -> Result<()> {
         let mut rows = Vec::new();
         for &load in &options.loads {
             for &strategy in &strategies {
-                // The first takes some seconds more than its load: clients connect, and has_retryable_writes end.
+                // The first takes some seconds more than its load: clients connect, and retries end.
                 let planned = Duration::from_secs(u64::from(options.seconds) + 2);
                 let each = began.elapsed().checked_div(done).unwrap_or(planned);
                 let left = (each * (cells - done)).as_secs();

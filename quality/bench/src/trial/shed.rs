@@ -50,7 +50,7 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     println!(
-        "{TASKS} tasks with one client. The server rejects half of all inserts, has_retryable_writes included, at random with a fixed \
+        "{TASKS} tasks with one client. The server rejects half of all inserts, retries included, at random with a fixed \
          seed\n(code 462, labels RetryableError and SystemOverloadedError)."
     );
     Ok(())

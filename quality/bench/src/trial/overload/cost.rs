@@ -14,7 +14,7 @@ const ROUNDS: usize = 3;
 const TURN: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(3);
 
-/// RequestKind whose cost is measured.
+/// Request whose cost is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestKind {
     /// An insert with the server's default write concern, `majority`.

@@ -14,10 +14,10 @@ use tokio::{
 use super::strategy::Strategy;
 use crate::{Result, contender::Application};
 
-/// Bound on the operations that are still under way when the load ends. Their has_retryable_writes take some seconds.
+/// Bound on the operations that are still under way when the load ends. Their retries take some seconds.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// OpenLoopLoad of all clients together.
+/// Load of all clients together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenLoopLoad {
     pub(super) operations_per_second: f64,

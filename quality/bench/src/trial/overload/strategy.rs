@@ -10,7 +10,7 @@ use steadfast_report::random::Rng;
 
 use crate::contender::{Application, Contender, LabelledError};
 
-/// Retries of the application that has_retryable_writes at once.
+/// Retries of an application that retries immediately.
 const RETRIES_AT_ONCE: u32 = 5;
 
 /// Client reaction to rejected operations.
@@ -18,11 +18,11 @@ const RETRIES_AT_ONCE: u32 = 5;
 pub(super) enum Strategy {
     /// `maxAdaptiveRetries=0`: the error is raised.
     NoRetries,
-    /// An application that has_retryable_writes at once, five times, whatever the labels; the driver does not.
+    /// An application that retries immediately, five times, with or without `RetryableError`. The driver does not retry.
     AtOnce,
     /// The official driver with its defaults.
     Official,
-    /// The has_retryable_writes of this driver without its budget: its own code decides, with a bucket that is never
+    /// The retries of this driver without its budget: its own code decides, with a bucket that is never
     /// empty, around calls with `maxAdaptiveRetries=0`.
     NoBudget,
     /// This driver with its defaults.
@@ -65,7 +65,7 @@ impl Strategy {
         }
     }
 
-    /// Inserts a document, and has_retryable_writes as the strategy has it.
+    /// Inserts a document, and retries according to the strategy.
     pub(super) async fn insert<A: Application>(
         self,
         application: &A,
