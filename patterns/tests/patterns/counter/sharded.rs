@@ -116,7 +116,7 @@ async fn increment_retried_after_a_chunk_migration_counts_once() {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
                 let cluster = cluster.clone();
-                tokio::task::spawn_blocking(move || cluster.swap_shards()).await.unwrap();
+                tokio::task::spawn_blocking(move || cluster.move_all_chunks()).await.unwrap();
                 proxy.clear_rules();
             };
             let both = async { tokio::join!(increment, migrate) };

@@ -69,7 +69,7 @@ impl StressServers {
             }
             Self::Sharded(days) => {
                 let days = days.clone();
-                let migrate = move || days.swap_shards();
+                let migrate = move || days.move_all_chunks();
                 tokio::task::spawn_blocking(migrate).await.expect("the chunks move");
             }
         }

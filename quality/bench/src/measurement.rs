@@ -16,40 +16,40 @@ use crate::{
     workload::Workload,
 };
 
-/// What a measuring process is told.
+/// Parameters of a measuring process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Single {
+pub(crate) struct Measurement {
     pub(crate) contender: Contender,
     pub(crate) workload: Workload,
     pub(crate) address: SocketAddr,
     pub(crate) set: String,
     pub(crate) tasks: u32,
     pub(crate) connections: u32,
-    /// How many documents a call moves, if it moves many.
+    /// Documents per call of a multi-document workload.
     pub(crate) documents: usize,
-    pub(crate) load: Load,
-    /// Whether all runs in one thread, so that every run is the same.
+    pub(crate) load: LoadPlan,
+    /// Uses a single-threaded runtime, so that counts are reproducible.
     pub(crate) one_thread: bool,
 }
 
-/// How much work is done, first to warm up and then to be measured.
+/// Work before and during the measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Load {
-    pub(crate) warm_up: Amount,
-    pub(crate) measured: Amount,
+pub(crate) struct LoadPlan {
+    pub(crate) warm_up: WorkAmount,
+    pub(crate) measured: WorkAmount,
 }
 
-/// How much each task does.
+/// Work of each task.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Amount {
-    /// Until that many milliseconds are over, and at least one call.
+pub(crate) enum WorkAmount {
+    /// Calls for this many milliseconds, but at least one.
     Millis(u64),
-    /// That many calls.
+    /// This many calls.
     Calls(u64),
 }
 
-impl Amount {
+impl WorkAmount {
     fn is_done(self, calls: u64, elapsed: Duration) -> bool {
         match self {
             Self::Millis(millis) => elapsed >= Duration::from_millis(millis),
@@ -58,15 +58,15 @@ impl Amount {
     }
 }
 
-/// What was measured of the work alone.
-pub(crate) struct Measured {
+/// Figures of the measured part of the work.
+pub(crate) struct WorkFigures {
     elapsed: Duration,
     processor: Duration,
     allocated: Option<Allocations>,
     latencies: Histogram,
 }
 
-/// What a measuring process tells: all per unit, which is an operation or a document.
+/// Output of a measuring process. Figures are per unit: an operation or a document.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) units: u64,
@@ -84,8 +84,8 @@ thread_local! {
         const { std::cell::Cell::new(None) };
 }
 
-impl Single {
-    /// Measures, and prints the sample.
+impl Measurement {
+    /// Measures and prints the sample.
     pub(crate) fn run(&self, allocations: Option<fn() -> Allocations>) -> Result<()> {
         ALLOCATIONS.set(allocations);
         let mut builder = match self.one_thread {
@@ -108,24 +108,27 @@ impl Single {
     }
 }
 
-impl Load {
-    /// Has the workers work, first to warm up and then for the record.
-    pub(crate) async fn put_on<W: Worker>(self, workers: Vec<W>) -> Result<Measured> {
-        let (workers, _) = all_at_once(workers, self.warm_up).await?;
+impl LoadPlan {
+    /// Runs the workers, first to warm up and then to measure.
+    pub(crate) async fn run<W: Worker>(self, workers: Vec<W>) -> Result<WorkFigures> {
+        let (workers, _) = run_concurrently(workers, self.warm_up).await?;
         let allocations = ALLOCATIONS.get();
         let (before, allocated) = (processor_time()?, allocations.map(|count| count()));
         let began = Instant::now();
-        let (workers, latencies) = all_at_once(workers, self.measured).await?;
+        let (workers, latencies) = run_concurrently(workers, self.measured).await?;
         let elapsed = began.elapsed();
         let processor = processor_time()?.saturating_sub(before);
         let allocated = allocated.zip(allocations).map(|(before, count)| count().since(before));
         drop(workers);
-        Ok(Measured { elapsed, processor, allocated, latencies })
+        Ok(WorkFigures { elapsed, processor, allocated, latencies })
     }
 }
 
-/// Each worker in a task of its own, as in a server that gets many requests.
-async fn all_at_once<W: Worker>(workers: Vec<W>, amount: Amount) -> Result<(Vec<W>, Histogram)> {
+/// Runs each worker in its own task, as in a server application.
+async fn run_concurrently<W: Worker>(
+    workers: Vec<W>,
+    amount: WorkAmount,
+) -> Result<(Vec<W>, Histogram)> {
     let mut tasks = JoinSet::new();
     for worker in workers {
         tasks.spawn(worker.call_until(move |calls, elapsed| amount.is_done(calls, elapsed)));
@@ -140,7 +143,7 @@ async fn all_at_once<W: Worker>(workers: Vec<W>, amount: Amount) -> Result<(Vec<
     Ok((workers, latencies))
 }
 
-impl Measured {
+impl WorkFigures {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn sample(&self, units_per_call: u64) -> Result<Sample> {
         let units = self.latencies.count() * units_per_call;
