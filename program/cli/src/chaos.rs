@@ -251,7 +251,7 @@ impl Chaos {
         }
         let mut faults = Vec::new();
         for fault in Fault::ALL {
-            match servers.refuses(fault) {
+            match servers.unsupported(fault) {
                 Some(why) if choices.contains(&FaultChoice::One(fault)) => {
                     return Err(WrongArguments(format!("--faults: {why}")));
                 }

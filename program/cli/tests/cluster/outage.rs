@@ -36,7 +36,7 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     // A mongos that does not answer is found out sooner than by default.
     let uri =
         format!("{}?heartbeatFrequencyMS=500&connectTimeoutMS=2000", datacenters.cluster.uri());
-    lay_out(&uri);
+    apply_zones(&uri);
 
     let keys = Keys::default();
     let start = |order| Application::start(&uri, order, ACKNOWLEDGED_WITHIN, &keys);
@@ -111,7 +111,7 @@ fn diagnose_without_alfa(datacenters: &Datacenters) {
 }
 
 /// Plans, applies and shows the zones.
-fn lay_out(uri: &str) {
+fn apply_zones(uri: &str) {
     let layout = LayoutFile::new();
     let zones = |what: &str| run(uri, &["zones", what, layout.path()]);
     let before = zones("status");
@@ -130,24 +130,24 @@ fn lay_out(uri: &str) {
     assert!(again.contains("nothing to do"), "{again}");
 }
 
-/// Every receipt is right, and there was something to be right about.
+/// Checks all receipts, and that the run had duplicates.
 fn judge(books: &Books, census: &Census) {
     let verdict = books.judge(census);
     assert!(verdict.is_clean(), "{verdict:#?}");
     assert!(verdict.duplicated > 0, "without duplicates it shows nothing: {verdict}");
-    // The judge can tell.
+    // The check detects wrong receipts.
     let quiet = books.clone().without_doubts().judge(census);
     assert!(quiet.unexplained.len() >= verdict.surplus, "{quiet:#?}");
     assert_eq!(books.judge(&Census::default()).lost.len(), verdict.acknowledged);
 }
 
-/// Shows the copies that are too many, then deletes them.
+/// Shows the surplus copies, then deletes them.
 fn trim(uri: &str, surplus: u64) {
     let dedupe = |more: &[&str]| -> Value {
         let common =
             ["dedupe", "--collection", "app.messages", "--key", "message_id", "--older-than", "0s"];
-        let said = succeed(uri, &[&common, more].concat());
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+        let output = succeed(uri, &[&common, more].concat());
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"))
     };
     let shown = dedupe(&["--json"]);
     assert_eq!((&shown["surplus"], &shown["deleted"]), (&surplus.into(), &0.into()), "{shown}");
@@ -223,7 +223,7 @@ impl LayoutFile {
 
 impl Drop for LayoutFile {
     fn drop(&mut self) {
-        // Nothing depends on it.
+        // A failure affects no test.
         let _ = fs::remove_file(&self.0);
     }
 }
