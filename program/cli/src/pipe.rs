@@ -98,8 +98,12 @@ A file of rules (--rules):
   seed = 42
   then = { error = { code = 11600 } }
 
-  Conditions: command, namespace, appName, server, connection, retry, skip, nth, every, probability, seed,
-  times. Reactions: cutRequest, loseReply, cutReply, delay, throttle, stall, error, writeConcernError, refuse.
+  Conditions: `command`, `namespace`, `appName`, `server`, `connection`, `retry`, `skip`, `nth`, `every`,
+  `probability`, `seed`, `times`.
+
+  Reactions: `cutRequest`, `loseReply`, `cutReply`, `delay`, `throttle`, `stall`, `error`, `writeConcernError`,
+  `refuse`.
+
   Details: docs/black-pipe-proxy.md.
 
 Exit status: 0 after Ctrl-C or SIGTERM, 1 if the proxy could not start or the record is incomplete, 2 if the \

@@ -84,9 +84,9 @@ fn only_steadfast_strategies_are_exact_with_any_seed() {
         assert_eq!(of("missing"), [3, 0, 1, 0, 0], "{stdout}");
         assert_eq!(of("errors"), [4, 0, 1, 0, 0], "{stdout}");
         assert_eq!(of("inDoubt"), [2, 0, 0, 0, 0], "{stdout}");
-        assert_eq!(found["surprises"], json!([]));
-        assert_eq!(found["troubles"]["lostReply"], json!({ "events": 5, "hit": 1 }));
-        let lost = &found["strategies"][0]["troubles"]["lostRequest"];
+        assert_eq!(found["unexpected"], json!([]));
+        assert_eq!(found["faults"]["lostReply"], json!({ "events": 5, "hit": 1 }));
+        let lost = &found["strategies"][0]["faults"]["lostRequest"];
         assert_eq!(*lost, json!({ "tooMany": 0, "missing": 1 }));
     }
 }

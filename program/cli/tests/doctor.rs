@@ -81,7 +81,7 @@ fn healthy_replica_set_has_ok_findings() {
         report.contains("\nok       writes are retried, and applied at most once\n"),
         "{report}"
     );
-    assert!(report.contains("\nok       a call ends after 5s"), "{report}");
+    assert!(report.contains("\nok       operations time out after 5s"), "{report}");
     // On a busy machine, the round trip may be long.
     let is_far = report.contains("\nnote     a round trip to the nearest server");
     let notes = if is_far { "2 notes" } else { "1 note" };
@@ -155,7 +155,7 @@ fn overloaded_server_is_examined() {
     let limited = Deployment::standalone().version("8.2").request_rate(20.0, 1.0);
     let diagnosis = diagnosis(&start(limited).uri(), 0);
     assert_eq!(diagnosis["servers"][0]["maxWireVersion"], 27);
-    assert!(finding(&diagnosis, "overload")["what"].as_str().unwrap().contains("with pauses"));
+    assert!(finding(&diagnosis, "overload")["what"].as_str().unwrap().contains("with backoff"));
 }
 
 /// Time-outs of a connection string that `--timeout` must override.
@@ -176,9 +176,9 @@ fn frozen_member_does_not_exceed_the_timeout() {
     let silent = finding(&diagnosis, "member_unreachable");
     let address = set.member(2).address().to_string();
     assert!(silent["what"].as_str().unwrap().starts_with(&address), "{silent}");
-    assert!(silent["why"].as_str().unwrap().starts_with("It did not answer within"), "{silent}");
+    assert!(silent["why"].as_str().unwrap().starts_with("It did not reply within"), "{silent}");
     let primary = server(&diagnosis, &set.member(0).address().to_string());
-    assert_eq!(primary["version"], "8.0.0", "the others are asked as ever");
+    assert_eq!(primary["version"], "8.0.0", "the other members are examined");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn login_is_shown_without_the_password() {
         }
         let diagnosis = diagnosis(uri, status);
         finding(&diagnosis, code);
-        assert_eq!(diagnosis["servers"][0]["type"], "RSPrimary", "it answers all the same");
+        assert_eq!(diagnosis["servers"][0]["type"], "RSPrimary", "the server replies to hello");
     }
     let diagnosis = diagnosis(&good, 0);
     assert_eq!(diagnosis["login"]["users"][0], "app@admin");
@@ -218,7 +218,7 @@ fn unreachable_member_is_reported_with_the_reason() {
     assert!(down["why"].as_str().unwrap().contains("refused"), "{down}");
     assert_eq!(server(&diagnosis, &address)["type"], "Unknown");
     assert_eq!(codes(&diagnosis, "problem"), ["member_unreachable"]);
-    assert_eq!(finding(&diagnosis, "retryable_writes")["level"], "ok", "the others work");
+    assert_eq!(finding(&diagnosis, "retryable_writes")["level"], "ok", "the other members are up");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn timeout_applies_to_an_unresponsive_server() {
     let output = run(&[&uri, "--timeout", "20s"]);
     assert!(begun.elapsed() < HANG_LIMIT, "{:?}", begun.elapsed());
     assert_eq!(output.status.code(), Some(1));
-    assert!(stdout(&output).contains("It did not answer within 12s."), "{}", stdout(&output));
+    assert!(stdout(&output).contains("It did not reply within 12s."), "{}", stdout(&output));
     let note = "steadfast doctor: looking for the servers of 127.0.0.1:";
     assert!(stderr(&output).starts_with(note), "{}", stderr(&output));
 }

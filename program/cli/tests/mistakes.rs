@@ -211,7 +211,7 @@ fn unreachable_hosts_are_reported_with_reason_and_advice() {
     let files = ExampleFiles::new();
     fs::write(files.0.path().join("layout.toml"), LAYOUT).expect("a file");
     let parts_of_explanation =
-        &["127.0.0.1:1 within 300ms\n", "\n  stderr: ", "Connection refused", "\n  next: "];
+        &["127.0.0.1:1 within 300ms\n", "\n  why: ", "Connection refused", "\n  next: "];
     let mistakes: &[Mistake] = &[
         ("sweep --uri {unreachable} --collection app.c", 1, parts_of_explanation),
         ("zones plan --uri {unreachable} layout.toml", 1, parts_of_explanation),

@@ -32,9 +32,9 @@ pub(super) fn document(ledger: &Ledger, rules: &[RuleState]) -> Value {
             "server": server,
             "command": command,
             "namespace": namespace,
-            "received": count.attempts,
-            "delivered": count.deliveries,
-            "executed": count.executions,
+            "attempts": count.attempts,
+            "deliveries": count.deliveries,
+            "executions": count.executions,
             "fromRecord": count.from_record,
             "errors": count.errors,
         })
@@ -64,7 +64,7 @@ fn writes(ledger: &Ledger) -> (usize, usize, usize) {
 
 /// Returns the table of commands.
 fn table(ledger: &Ledger) -> Table {
-    let titles = "server|command|namespace|>received|>delivered|>executed|>from record|>errors";
+    let titles = "server|command|namespace|>attempts|>deliveries|>executions|>from record|>errors";
     let mut table = Table::new(titles);
     for (server, command, namespace, count) in ledger.counts() {
         let names = [server, command, namespace].map(ToString::to_string);

@@ -54,7 +54,7 @@ async fn existing_database_is_an_error() {
     let (set, client) = deployment().await;
     let output = short(&set.uri(), &["--database", "shop"]);
     assert_eq!((output.status, output.stdout.as_str()), (Some(2), ""), "{output}");
-    assert!(output.stderr.contains("--database: shop exists"), "{output}");
+    assert!(output.stderr.contains("--database: shop already exists"), "{output}");
     let orders = client.database("shop").collection::<Document>("orders");
     assert_eq!(orders.count_documents(doc! {}).await.expect("a count"), 1);
 }
@@ -127,14 +127,14 @@ async fn second_ctrl_c_ends_the_run_and_names_the_remaining_database() {
     running.wait_for_operations();
     (0..3).for_each(|member| set.faults().freeze(member));
     running.signal("-INT");
-    running.wait_for_note("once more to end at once");
+    running.wait_for_note("interrupt again to end at once");
     let began = Instant::now();
     running.signal("-TERM");
     let output = running.output();
     assert!(began.elapsed() < Duration::from_secs(300), "before the time-out: {output}");
     assert_eq!((output.status, output.stdout.as_str()), (Some(1), ""), "{output}");
-    assert!(output.stderr.contains("the database steadfast_chaos was left behind"), "{output}");
-    assert!(output.stderr.contains("ended at once; nothing was counted"), "{output}");
+    assert!(output.stderr.contains("the database steadfast_chaos was not dropped"), "{output}");
+    assert!(output.stderr.contains("interrupted twice; the writes were not counted"), "{output}");
     (0..3).for_each(|member| set.faults().thaw(member));
     assert_eq!(databases(&client).await, ["shop", "steadfast_chaos"]);
 }

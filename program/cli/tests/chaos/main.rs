@@ -186,8 +186,11 @@ fn always_retry_duplicates_writes_and_fails_the_run() {
     assert!(number.parse::<u64>().is_ok_and(|number| number > 0), "{output}");
     assert!(rest.starts_with("duplicated   0 lost "), "{output}");
     assert!(output.stdout.contains("\n  duplicated: operation "), "{output}");
-    assert!(output.stdout.contains(": acknowledged, and found 2 times; it met with "), "{output}");
-    let why = "steadfast chaos: what was output of writes is not what is in the database: ";
+    assert!(
+        output.stdout.contains(": acknowledged, and found 2 times; attempts failed: "),
+        "{output}"
+    );
+    let why = "steadfast chaos: the results of writes contradict the database: ";
     assert!(output.stderr.contains(why), "{output}");
     let again = "steadfast chaos --seed 9 --duration 10s --rate 100 --strategy always-retry --workload \
                  increments --faults cuts";
@@ -233,7 +236,7 @@ fn text_begins_with_the_verdict() {
     }
     assert!(plain.lines().count() <= 40, "{output}");
     assert!(plain.lines().all(|line| line.chars().count() <= 100), "{output}");
-    for note in ["three servers in memory", "the load begins", "is counted"] {
+    for note in ["three servers in memory", "the load begins", "counting the marks"] {
         assert!(output.stderr.contains(note), "{note} is missing: {output}");
     }
 }
@@ -263,11 +266,11 @@ fn operations_before_ctrl_c_are_counted() {
     assert!(began.elapsed() < Duration::from_secs(300), "before the end of the run");
     assert_eq!(output.status, Some(1), "{output}");
     assert!(
-        output.stderr.contains("interrupted: the load ends, and what was done is counted"),
+        output.stderr.contains("interrupted: the load ends and its writes are counted"),
         "{output}"
     );
     assert!(output.stderr.contains("steadfast chaos: interrupted after "), "{output}");
-    assert!(output.stderr.contains(" of 10m; what was done until then is counted"), "{output}");
+    assert!(output.stderr.contains(" of 10m; the operations until then are counted"), "{output}");
     let document = output.document();
     assert_eq!(document["interrupted"], true);
     assert_eq!(document["verdict"], all_zeros(), "{output}");

@@ -88,7 +88,7 @@ impl Application {
     pub(crate) async fn wait_for_writes(&self, datacenter: &str, more: usize) {
         let mut counts = self.counts.subscribe();
         let count = |counts: &BTreeMap<String, usize>| counts.get(datacenter).copied().unwrap_or(0);
-        // Those that are under way do not count.
+        // Writes in progress do not count.
         let goal = count(&counts.borrow()) + more + TASKS;
         let reached = counts.wait_for(|counts| count(counts) >= goal);
         let waited = tokio::time::timeout(TIMEOUT, reached).await;

@@ -48,7 +48,7 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     // A secondary that has served no read since it started needs its primary for the first one.
     read_all(&uri, members_of("bravo")).await;
 
-    // What is executed and not acknowledged is written to the other datacenter, too.
+    // Writes that are executed and not acknowledged are written to the other datacenter, too.
     datacenters.hold_acknowledgements("alfa").unwrap();
     alfa.wait_for_writes("bravo", SOME_WRITES).await;
     datacenters.release_acknowledgements("alfa").unwrap();
@@ -70,7 +70,7 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     alfa.wait_for_writes("alfa", SOME_WRITES).await;
     act(datacenters, Datacenters::wait_until_complete).await;
 
-    // Connections stay open and nothing answers, as when the network is gone.
+    // Connections stay open without replies, as during a network partition.
     act(datacenters, |it| it.freeze("bravo")).await;
     bravo.wait_for_writes("alfa", SOME_WRITES).await;
     act(datacenters, |it| it.thaw("bravo")).await;

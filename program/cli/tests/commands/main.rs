@@ -148,7 +148,7 @@ fn terminal_has_colours_unless_they_are_disabled() {
     let Some(painted) = on_a_terminal(&line, &[]) else {
         return skip("script(1) is not installed");
     };
-    assert!(painted.contains("\x1b[31msteadfast sweep:\x1b[0m no server"), "{painted:?}");
+    assert!(painted.contains("\x1b[31msteadfast sweep:\x1b[0m no writable server"), "{painted:?}");
     let help = on_a_terminal(&format!("{program} --help"), &[]).unwrap();
     assert!(help.contains("\x1b["), "{help:?}");
     for variables in
