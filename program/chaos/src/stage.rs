@@ -71,8 +71,8 @@ impl Stage {
     }
 
     /// Returns the connection string of the deployment itself, for preparation and count.
-    pub(super) fn straight_uri(&self) -> String {
-        self.set.straight_uri()
+    pub(super) fn direct_uri(&self) -> String {
+        self.set.direct_uri()
     }
 
     /// Records that the run has claimed the database. From now on, [`close`](Self::close) drops its collections.

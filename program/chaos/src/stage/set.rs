@@ -140,7 +140,7 @@ impl Set {
         }
     }
 
-    pub(super) fn straight_uri(&self) -> String {
+    pub(super) fn direct_uri(&self) -> String {
         match self {
             Self::Embedded(set) => set.uri(),
             #[cfg(unix)]
@@ -155,7 +155,7 @@ impl Set {
     pub(super) fn resolved_uri(&self) -> String {
         match self {
             Self::Foreign(set) => set.resolved_uri().to_owned(),
-            other => other.straight_uri(),
+            other => other.direct_uri(),
         }
     }
 

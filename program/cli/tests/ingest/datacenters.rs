@@ -62,8 +62,9 @@ fn assert_all(documents: &[Document], datacenter: &str, file: &str) {
 fn documents_are_routed_by_the_datacenter_field() {
     let folder = folder();
     let target = cluster(&file(&folder, "layout.toml", LAYOUT));
-    let at = folder.join("at");
-    let more = ["--datacenters", "alfa,bravo", "--checkpoint", at.to_str().expect("text")];
+    let checkpoint_path = folder.join("at");
+    let more =
+        ["--datacenters", "alfa,bravo", "--checkpoint", checkpoint_path.to_str().expect("text")];
     let more = [&more[..], &["--batch", "50"]].concat();
     let content: String = (0..300).map(|n| format!("{{\"n\": {n}}}\n")).collect();
     let one = file(&folder, "one.ndjson", &content);

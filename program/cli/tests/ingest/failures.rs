@@ -17,10 +17,10 @@ use crate::{program::steadfast, support::*};
 fn check_each_record_is_inserted_once_despite_kills(target: &Target, has_checkpoint: bool) {
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", records());
-    let at = folder.join("at");
+    let checkpoint_path = folder.join("at");
     let mut more = vec!["--batch", "40", "--parallel", "3", &*lines];
     if has_checkpoint {
-        more.extend(["--checkpoint", at.to_str().expect("text")]);
+        more.extend(["--checkpoint", checkpoint_path.to_str().expect("text")]);
     }
     for inserts in [12, 24, 36] {
         // The run cannot end: after these inserts, the server executes the commands, and the replies are held back.
@@ -28,7 +28,7 @@ fn check_each_record_is_inserted_once_despite_kills(target: &Target, has_checkpo
             "[[rule]]\ncommand = 'insert'\nskip = {inserts}\nthen.stall = {{ direction = 'reply' }}\n"
         );
         let stalled = pipe(&folder, &target.uri, &rule);
-        let checkpoint = fs::read(&at).ok();
+        let checkpoint = fs::read(&checkpoint_path).ok();
         let mut program = steadfast(&arguments(stalled.uri(), &more))
             .stderr(Stdio::null())
             .stdout(Stdio::null())
@@ -36,7 +36,7 @@ fn check_each_record_is_inserted_once_despite_kills(target: &Target, has_checkpo
             .expect("the program is built");
         wait_for_documents(target, &mut program, 40 * inserts);
         if has_checkpoint {
-            wait_until(&mut program, || fs::read(&at).ok() != checkpoint);
+            wait_until(&mut program, || fs::read(&checkpoint_path).ok() != checkpoint);
         }
         program.kill().expect("it runs");
         program.wait().expect("it ends");
@@ -164,8 +164,8 @@ fn retry_timeout_applies_to_an_unresponsive_server() {
         assert!(stderr.contains(why), "{stderr}");
         silent.end();
         // The checkpoint has no unacknowledged record, and no document was inserted twice.
-        let at = folder.join("at");
-        let more = ["--checkpoint", at.to_str().expect("text"), &lines];
+        let checkpoint_path = folder.join("at");
+        let more = ["--checkpoint", checkpoint_path.to_str().expect("text"), &lines];
         assert_result(&ingest(&target.uri, &more), found);
         assert_eq!(target.count(), 1);
     }

@@ -34,15 +34,15 @@ fn full_disk_for_rejects_ends_the_run_and_the_next_run_continues() {
     let folder = folder();
     let content: String = (0..2_000).map(|n| format!("{{\"n\": {n}}}\nno {n}\n")).collect();
     let lines = file(&folder, "lines.ndjson", content);
-    let (kept, at) = (folder.join("rejected"), folder.join("at"));
+    let (rejects_path, checkpoint_path) = (folder.join("rejected"), folder.join("at"));
     let more = [
         &*lines,
         "--batch",
         "100",
         "--rejects",
-        kept.to_str().expect("text"),
+        rejects_path.to_str().expect("text"),
         "--checkpoint",
-        at.to_str().expect("text"),
+        checkpoint_path.to_str().expect("text"),
     ];
     // Two runs fail one after the other.
     for _ in 0..2 {
@@ -54,7 +54,7 @@ fn full_disk_for_rejects_ends_the_run_and_the_next_run_continues() {
             stderr.contains("next: once that is resolved, run the same command again"),
             "{stderr}"
         );
-        let kept = fs::read_to_string(&kept).expect("it is there");
+        let kept = fs::read_to_string(&rejects_path).expect("it is there");
         assert!(kept.len() <= 16 * 512 && kept.ends_with('\n'), "{}", kept.len());
         assert!(kept.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{kept}");
     }
@@ -64,7 +64,7 @@ fn full_disk_for_rejects_ends_the_run_and_the_next_run_continues() {
         target.documents().iter().map(|it| it.get_i32("n").expect("a number")).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..2_000).collect::<Vec<_>>());
-    let kept = fs::read_to_string(&kept).expect("it is there");
+    let kept = fs::read_to_string(&rejects_path).expect("it is there");
     let mut raw: Vec<_> = kept
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a document")["raw"].to_string())
@@ -78,8 +78,9 @@ fn full_disk_for_rejects_ends_the_run_and_the_next_run_continues() {
 fn full_disk_keeps_the_existing_checkpoint() {
     let target = Target::embedded();
     let folder = folder();
-    let at = folder.join("at");
-    let mut more = vec!["--checkpoint".to_owned(), at.to_str().expect("text").to_owned()];
+    let checkpoint_path = folder.join("at");
+    let mut more =
+        vec!["--checkpoint".to_owned(), checkpoint_path.to_str().expect("text").to_owned()];
     for day in 0..10 {
         let content: String =
             (0..10).map(|n| format!("{{\"day\": {day}, \"n\": {n}}}\n")).collect();
@@ -90,12 +91,12 @@ fn full_disk_keeps_the_existing_checkpoint() {
     let (status, _, stderr) = result_of(&run_with_file_size_limit(2, &target.uri, &more));
     assert_eq!(status, Some(1), "{stderr}");
     assert!(stderr.contains("at: cannot be written: File too large"), "{stderr}");
-    assert_complete(&at);
+    assert_complete(&checkpoint_path);
     // Without any room, the run does not start.
     let count = target.count();
     let (status, _, stderr) = result_of(&run_with_file_size_limit(0, &target.uri, &more));
     assert_eq!(status, Some(2), "{stderr}");
-    assert_complete(&at);
+    assert_complete(&checkpoint_path);
     assert_eq!(target.count(), count);
     let (status, _, stderr) = result_of(&ingest(&target.uri, &more));
     assert_eq!(status, Some(0), "{stderr}");

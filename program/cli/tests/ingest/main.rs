@@ -192,12 +192,12 @@ fn incomplete_last_line_is_read_again() {
     let target = Target::embedded();
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n{\"n\": ");
-    let at = folder.join("at");
+    let checkpoint_path = folder.join("at");
     let kept = folder.join("rejected");
     let more = [
         &*lines,
         "--checkpoint",
-        at.to_str().expect("text"),
+        checkpoint_path.to_str().expect("text"),
         "--rejects",
         kept.to_str().expect("text"),
     ];
@@ -213,9 +213,9 @@ fn incomplete_last_line_is_read_again() {
 fn csv_record_that_grows_after_its_ingestion_is_an_error() {
     let target = Target::embedded();
     let folder = folder();
-    let at = folder.join("at");
+    let checkpoint_path = folder.join("at");
     let table = file(&folder, "lines.csv", "n\n1\n12");
-    let more = [&*table, "--checkpoint", at.to_str().expect("text")];
+    let more = [&*table, "--checkpoint", checkpoint_path.to_str().expect("text")];
     assert_result(&ingest(&target.uri, &more), "2 documents added");
     fs::write(&table, "n\n1\n1234\n5\n").expect("a file");
     let (status, _, stderr) = result_of(&ingest(&target.uri, &more));
@@ -229,9 +229,9 @@ fn csv_record_that_grows_after_its_ingestion_is_an_error() {
 fn checkpoint_is_locked_during_a_run() {
     let target = Target::embedded();
     let folder = folder();
-    let at = folder.join("at");
-    let at = ["--checkpoint", at.to_str().expect("text")];
-    let stream = [&["--format", "ndjson", "--source", "s", "-"], &at[..]].concat();
+    let checkpoint_path = folder.join("at");
+    let checkpoint_option = ["--checkpoint", checkpoint_path.to_str().expect("text")];
+    let stream = [&["--format", "ndjson", "--source", "s", "-"], &checkpoint_option[..]].concat();
     let mut first = steadfast(&arguments(&target.uri, &stream))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -241,7 +241,7 @@ fn checkpoint_is_locked_during_a_run() {
     input.write_all(b"{\"n\": 1}\n").expect("it reads");
     wait_for_documents(&target, &mut first, 1);
     let lines = file(&folder, "lines.ndjson", "{\"n\": 2}\n");
-    let second = [&[&*lines], &at[..]].concat();
+    let second = [&[&*lines], &checkpoint_option[..]].concat();
     let (status, _, stderr) = result_of(&ingest(&target.uri, &second));
     assert_eq!(status, Some(2), "{stderr}");
     assert!(stderr.contains("another run is using this checkpoint"), "{stderr}");
@@ -257,8 +257,8 @@ fn changed_file_is_an_error() {
     let target = Target::embedded();
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n{\"n\": 2}\n");
-    let at = folder.join("at");
-    let more = [&*lines, "--checkpoint", at.to_str().expect("text")];
+    let checkpoint_path = folder.join("at");
+    let more = [&*lines, "--checkpoint", checkpoint_path.to_str().expect("text")];
     assert_result(&ingest(&target.uri, &more), "2 documents added");
     for (content, why) in [
         ("{\"n\": 9}\n{\"n\": 2}\n{\"n\": 3}\n", "its beginning has changed"),
@@ -271,7 +271,13 @@ fn changed_file_is_an_error() {
         assert!(stderr.contains(why) && stderr.contains("delete the checkpoint"), "{stderr}");
     }
     assert_eq!(target.count(), 2);
-    let other = ["--collection", "app.others", &lines, "--checkpoint", at.to_str().expect("text")];
+    let other = [
+        "--collection",
+        "app.others",
+        &lines,
+        "--checkpoint",
+        checkpoint_path.to_str().expect("text"),
+    ];
     let output = steadfast(&[&["ingest", "--uri", &target.uri], &other[..]].concat()).output();
     let (status, _, stderr) = result_of(&output.expect("the program is built"));
     assert_eq!(status, Some(2));
@@ -282,8 +288,9 @@ fn changed_file_is_an_error() {
 fn files_of_one_name_are_distinguished_by_their_first_record() {
     let target = Target::embedded();
     let folder = folder();
-    let at = folder.join("at");
-    let mut more = vec!["--checkpoint".to_owned(), at.to_str().expect("text").to_owned()];
+    let checkpoint_path = folder.join("at");
+    let mut more =
+        vec!["--checkpoint".to_owned(), checkpoint_path.to_str().expect("text").to_owned()];
     for day in 1..=3 {
         fs::create_dir(folder.join(day.to_string())).expect("a folder");
         let name = format!("{day}/lines.ndjson");
@@ -364,9 +371,16 @@ fn interrupted_run_writes_its_checkpoint() {
                 then.delay = { ms = 1000, direction = 'reply' }\n";
     let slow = pipe(&folder, &target.uri, rule);
     let lines = file(&folder, "lines.ndjson", records());
-    let at = folder.join("at");
-    let more =
-        ["--batch", "10", "--parallel", "2", &lines, "--checkpoint", at.to_str().expect("text")];
+    let checkpoint_path = folder.join("at");
+    let more = [
+        "--batch",
+        "10",
+        "--parallel",
+        "2",
+        &lines,
+        "--checkpoint",
+        checkpoint_path.to_str().expect("text"),
+    ];
     let mut program = steadfast(&arguments(slow.uri(), &more))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
