@@ -37,7 +37,7 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     // A mongos that does not answer is found out sooner than by default.
     let uri =
         format!("{}?heartbeatFrequencyMS=500&connectTimeoutMS=2000", datacenters.cluster.uri());
-    lay_out(&uri);
+    apply_zones(&uri);
 
     let keys = Keys::default();
     let start = |order| Application::start(&uri, order, ACKNOWLEDGED_WITHIN, &keys);
@@ -49,7 +49,7 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     // A secondary that has served no read since it started needs its primary for the first one.
     read_all(&uri, members_of("bravo")).await;
 
-    // What is executed and not acknowledged is written to the other datacenter, too.
+    // Writes that are executed and not acknowledged are written to the other datacenter, too.
     datacenters.hold_acknowledgements("alfa").unwrap();
     alfa.wait_for_writes("bravo", SOME_WRITES).await;
     datacenters.release_acknowledgements("alfa").unwrap();
@@ -71,7 +71,7 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     alfa.wait_for_writes("alfa", SOME_WRITES).await;
     act(datacenters, Datacenters::wait_until_complete).await;
 
-    // Connections stay open and nothing answers, as when the network is gone.
+    // Connections stay open without replies, as during a network partition.
     act(datacenters, |it| it.freeze("bravo")).await;
     bravo.wait_for_writes("alfa", SOME_WRITES).await;
     act(datacenters, |it| it.thaw("bravo")).await;
@@ -112,7 +112,7 @@ fn diagnose_without_alfa(datacenters: &Datacenters) {
 }
 
 /// Plans, applies and shows the zones.
-fn lay_out(uri: &str) {
+fn apply_zones(uri: &str) {
     let layout = LayoutFile::new();
     let zones = |what: &str| run(uri, &["zones", what, layout.path()]);
     let before = zones("status");
@@ -136,19 +136,19 @@ fn assert_sound(recorded: &RecordedWrites, stored: &StoredCopies) {
     let comparison = recorded.compare(stored);
     assert!(comparison.is_clean(), "{comparison:#?}");
     assert!(comparison.duplicated > 0, "without duplicates it shows nothing: {comparison}");
-    // The judge can tell.
+    // The comparison detects missing copies.
     let incomplete = recorded.clone().without_possible_copies().compare(stored);
     assert!(incomplete.unlisted.len() >= comparison.surplus, "{incomplete:#?}");
     assert_eq!(recorded.compare(&StoredCopies::default()).lost.len(), comparison.acknowledged);
 }
 
-/// Shows the copies that are too many, then deletes them.
+/// Shows the surplus copies, then deletes them.
 fn trim(uri: &str, surplus: u64) {
     let dedupe = |more: &[&str]| -> Value {
         let common =
             ["dedupe", "--collection", "app.messages", "--key", "message_id", "--older-than", "0s"];
-        let said = succeed(uri, &[&common, more].concat());
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+        let output = succeed(uri, &[&common, more].concat());
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"))
     };
     let shown = dedupe(&["--json"]);
     assert_eq!((&shown["surplus"], &shown["deleted"]), (&surplus.into(), &0.into()), "{shown}");
@@ -224,7 +224,7 @@ impl LayoutFile {
 
 impl Drop for LayoutFile {
     fn drop(&mut self) {
-        // Nothing depends on it.
+        // A failure affects no test.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -45,7 +45,7 @@ async fn database_is_kept_if_the_plan_says_so() {
     let mut plan = foreign(&set.uri(), &[], Duration::from_secs(1));
     plan.keep = true;
     let stage = Stage::set(&plan, &silent()).await.unwrap();
-    let client = Client::with_uri_str(stage.straight_uri()).await.unwrap();
+    let client = Client::with_uri_str(stage.direct_uri()).await.unwrap();
     stage.mark_written();
     client.database("stage").collection("orders").insert_one(doc! {}).await.unwrap();
     stage.close().await.unwrap();

@@ -6,7 +6,7 @@ use steadfast_report::duration;
 use super::plan::{DATABASE, Fault, Load, Plan, RATE, Servers, TASKS, TIMEOUT};
 
 /// Returns the command. It has a placeholder for the connection string, which may contain a password.
-pub(super) fn again(plan: &Plan) -> String {
+pub(super) fn repeat_command(plan: &Plan) -> String {
     let mut command = "steadfast chaos".to_owned();
     let mut add = |option: &str| {
         command.push(' ');
@@ -75,10 +75,10 @@ mod tests {
         let mut plan = Sample::clean().plan;
         plan.servers = Servers::Foreign(Uri::new("mongodb://root:secret@localhost"));
         plan.faults = plan.servers.default_faults();
-        assert_eq!(again(&plan), "steadfast chaos --uri \"$URI\" --seed 1 --duration 5m");
+        assert_eq!(repeat_command(&plan), "steadfast chaos --uri \"$URI\" --seed 1 --duration 5m");
         plan.database = "it's".to_owned();
         plan.keep = true;
-        assert!(again(&plan).ends_with(r" --duration 5m --database 'it'\''s' --keep"));
+        assert!(repeat_command(&plan).ends_with(r" --duration 5m --database 'it'\''s' --keep"));
         let mut plan = Sample::clean().plan;
         plan.rate = 50;
         plan.tasks = 2;
@@ -88,8 +88,8 @@ mod tests {
         plan.faults = vec![Fault::Cuts, Fault::StepDown];
         let command = "steadfast chaos --mongod --seed 1 --duration 5m --rate 50 --tasks 2 --timeout 1s500ms \
                     --strategy dont-retry --workload inserts,find-and-modify --faults cuts,step-down";
-        assert_eq!(again(&plan), command);
+        assert_eq!(repeat_command(&plan), command);
         plan.faults.clear();
-        assert!(again(&plan).ends_with(" --faults none"));
+        assert!(repeat_command(&plan).ends_with(" --faults none"));
     }
 }
