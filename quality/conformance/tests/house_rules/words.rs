@@ -76,6 +76,7 @@ const AVOIDED_IN_NAMES: &[&str] = &[
 
 /// Names with such a word, and the reason.
 const NAMES_WITH_AVOIDED_WORDS: &[(&str, &str)] = &[
+    ("CONNECTION_REFUSED", "a TCP connection is refused"),
     ("dropped_listener_refuses_connections_despite_a_copied_socket", "a TCP connection is refused"),
     ("refuse_applies_the_given_number_of_times", "`refuse` is a reaction of proxy rules"),
     ("refuse_applies_to_connections_only", "`refuse` is a reaction of proxy rules"),

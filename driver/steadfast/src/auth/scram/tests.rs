@@ -65,7 +65,7 @@ fn answered(script: &Script) -> Answered {
     challenged.answer(&keys).1
 }
 
-fn refused(server_first: &str) -> Cause {
+fn challenge_error(server_first: &str) -> Cause {
     let Err(error) = client(&RFC_7677).challenge(server_first.as_bytes()) else {
         panic!("{server_first} was accepted")
     };
@@ -101,7 +101,7 @@ fn server_nonce_without_the_client_nonce_as_prefix_is_rejected() {
     let rest = "s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
     for nonce in ["", "rOprNGfwEbeRWgbNEkqO", "rOprNGfwEbeRWgbNEkq", "XrOprNGfwEbeRWgbNEkqOserver"]
     {
-        assert_eq!(refused(&format!("r={nonce},{rest}")), Cause::NonceMismatch, "{nonce}");
+        assert_eq!(challenge_error(&format!("r={nonce},{rest}")), Cause::NonceMismatch, "{nonce}");
     }
 }
 
@@ -109,7 +109,7 @@ fn server_nonce_without_the_client_nonce_as_prefix_is_rejected() {
 fn iteration_count_has_a_minimum_and_a_maximum() {
     // pitfall 45
     let start = "r=rOprNGfwEbeRWgbNEkqOserver,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=";
-    let cause = |count: &str| refused(&format!("{start}{count}"));
+    let cause = |count: &str| challenge_error(&format!("{start}{count}"));
     assert_eq!(cause("4095"), Cause::TooFewIterations(4095));
     assert_eq!(cause("0"), Cause::TooFewIterations(0));
     assert_eq!(cause("2000001"), Cause::TooManyIterations(2_000_001));
@@ -133,7 +133,7 @@ fn malformed_challenge_is_rejected() {
         ("r=rOprNGfwEbeRWgbNEkqOs,s=*,i=4096", "the salt is not base64"),
         ("r=rOprNGfwEbeRWgbNEkqOs,s=,i=4096", "the salt is empty"),
     ] {
-        assert_eq!(refused(challenge), Cause::Malformed(what), "{challenge}");
+        assert_eq!(challenge_error(challenge), Cause::Malformed(what), "{challenge}");
     }
     let Err(error) = client(&RFC_7677).challenge(&[b'r', b'=', 0xff]) else { panic!("accepted") };
     assert_eq!(error.cause(), &Cause::Malformed("a message is not UTF-8"));

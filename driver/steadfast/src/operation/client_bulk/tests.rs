@@ -187,7 +187,7 @@ fn counts(errors: i32, inserted: i32) -> Document {
     }
 }
 
-fn refusal(index: i32) -> Document {
+fn error_item(index: i32) -> Document {
     doc! { "ok": 0.0, "idx": index, "code": 11000, "errmsg": "dup", "n": 0 }
 }
 
@@ -230,7 +230,7 @@ fn results_of_batches_are_merged_with_the_indexes_of_the_models() {
 #[test]
 fn partial_result_requires_an_executed_write() {
     let first = |ordered, errors, refused: &[i32]| {
-        let items = refused.iter().map(|index| refusal(*index)).collect();
+        let items = refused.iter().map(|index| error_item(*index)).collect();
         let error = tallied((ordered, false), &[(counts(errors, 0), items)], None).unwrap_err();
         let failed = failed(&error);
         assert_eq!(failed.write_errors.len(), refused.len());
@@ -244,7 +244,7 @@ fn partial_result_requires_an_executed_write() {
 
 #[test]
 fn errors_of_later_batches_have_the_indexes_of_the_models() {
-    let answers = [(counts(0, 2), vec![]), (counts(1, 1), vec![refusal(1)])];
+    let answers = [(counts(0, 2), vec![]), (counts(1, 1), vec![error_item(1)])];
     let error = tallied((false, false), &answers, None).unwrap_err();
     assert_eq!(failed(&error).write_errors.keys().copied().collect::<Vec<_>>(), [3]);
     let partial = failed(&error).partial_result.as_ref().unwrap();
@@ -279,7 +279,7 @@ fn every_write_concern_error_is_kept() {
 
 #[test]
 fn result_index_beyond_the_batch_is_an_invalid_reply() {
-    let answers = [(counts(1, 0), vec![refusal(2)])];
+    let answers = [(counts(1, 0), vec![error_item(2)])];
     let error = tallied((true, false), &answers, None).unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::InvalidResponse { .. }), "{error:?}");
 }

@@ -100,13 +100,13 @@ async fn accept(server: ServerConfig, stream: DuplexStream) -> io::Result<usize>
     Ok(stream.get_ref().1.peer_certificates().map_or(0, <[_]>::len))
 }
 
-fn refusal(result: Result<usize, TlsError>) -> CertificateError {
+fn certificate_error(result: Result<usize, TlsError>) -> CertificateError {
     let Err(TlsError::Handshake { source, .. }) = result else {
-        panic!("expected a refused certificate, got {result:?}")
+        panic!("expected a rejected certificate, got {result:?}")
     };
     match source.get_ref().and_then(|error| error.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(error)) => error.clone(),
-        other => panic!("expected a refused certificate, got {other:?}"),
+        other => panic!("expected a rejected certificate, got {other:?}"),
     }
 }
 
@@ -155,16 +155,16 @@ async fn certificates_are_verified_by_default() {
     said_no.allow_invalid_hostnames = Some(false);
     for options in [trusting(&scene.ca_file), said_no] {
         let unknown = server(certificate(&stranger, &["db.example.com"], VALID), None);
-        let error = refusal(handshake(unknown, &options, "db.example.com").await);
+        let error = certificate_error(handshake(unknown, &options, "db.example.com").await);
         assert_eq!(error, CertificateError::UnknownIssuer);
 
         let expired = scene.server(&["db.example.com"], EXPIRED);
-        let error = refusal(handshake(expired, &options, "db.example.com").await);
+        let error = certificate_error(handshake(expired, &options, "db.example.com").await);
         assert!(matches!(error, CertificateError::ExpiredContext { .. }), "{error:?}");
 
         for host in ["other.example.com", "127.0.0.1"] {
             let other = scene.server(&["db.example.com"], VALID);
-            let error = refusal(handshake(other, &options, host).await);
+            let error = certificate_error(handshake(other, &options, host).await);
             assert!(matches!(error, CertificateError::NotValidForNameContext { .. }), "{error:?}");
         }
     }
@@ -178,7 +178,7 @@ async fn platform_authorities_reject_a_private_authority() {
     match handshake(server, &TlsOptions::default(), "db.example.com").await {
         // On a machine without certificate authorities, the configuration fails.
         Err(TlsError::NoPlatformAuthorities { .. }) => {}
-        result => assert_eq!(refusal(result), CertificateError::UnknownIssuer),
+        result => assert_eq!(certificate_error(result), CertificateError::UnknownIssuer),
     }
 }
 
@@ -191,11 +191,11 @@ async fn allow_invalid_hostnames_ignores_only_the_hostname() {
     handshake(scene.server(&["db.example.com"], VALID), &options, host).await.unwrap();
 
     let expired = scene.server(&["db.example.com"], EXPIRED);
-    let error = refusal(handshake(expired, &options, host).await);
+    let error = certificate_error(handshake(expired, &options, host).await);
     assert!(matches!(error, CertificateError::ExpiredContext { .. }), "{error:?}");
 
     let stranger = certificate(&authority("a stranger"), &["db.example.com"], VALID);
-    let error = refusal(handshake(server(stranger, None), &options, host).await);
+    let error = certificate_error(handshake(server(stranger, None), &options, host).await);
     assert_eq!(error, CertificateError::UnknownIssuer);
 }
 
@@ -225,7 +225,7 @@ async fn server_without_the_key_of_its_certificate_is_rejected_even_if_insecure(
         .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(certified)));
     let mut options = TlsOptions::default();
     options.insecure = Some(true);
-    let error = refusal(handshake(thief, &options, "db.example.com").await);
+    let error = certificate_error(handshake(thief, &options, "db.example.com").await);
     assert_eq!(error, CertificateError::BadSignature);
 }
 

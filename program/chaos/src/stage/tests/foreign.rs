@@ -40,7 +40,7 @@ async fn deployment_with_authentication_has_all_faults_except_kill() {
 }
 
 #[tokio::test]
-async fn database_is_kept_if_the_plan_says_so() {
+async fn plan_can_keep_the_database() {
     let set = Deployment::replica_set(1).start();
     let mut plan = foreign(&set.uri(), &[], Duration::from_secs(1));
     plan.keep = true;
