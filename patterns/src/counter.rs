@@ -9,7 +9,8 @@
 //!
 //! # The solution
 //!
-//! An increment has two steps, each of which is idempotent. Step one adds a token to the array `pending` of the counter's
+//! An increment has two steps, each of which is idempotent, as in [How To Write Resilient MongoDB
+//! Applications](https://emptysqua.re/blog/how-to-write-resilient-mongodb-applications/). Step one adds a token to the array `pending` of the counter's
 //! document. Step two removes the token and increments the counter, in one atomic update that matches only if
 //! the token is pending. A second execution of step two matches nothing. The [sweep](Counters::sweep) performs
 //! step two for tokens that were left behind.
@@ -69,7 +70,8 @@
 //!    arrive.)
 //! 7. *Acknowledged steps are durable*: each update waits for write concern `majority` with journaling,
 //!    instead of the collection's write concern. A pending token is therefore counted, at the latest by a sweep.
-//!    The state of a token is read with read concern `linearizable`, so that a primary that has stepped down
+//!    The state of a token is read with read concern
+//!    [`linearizable`](https://www.mongodb.com/docs/manual/reference/read-concern-linearizable/), so that a primary that has stepped down
 //!    cannot reply.
 //!
 //! A client with a wrong clock can get an error, which reports both times; its event is not counted twice. One
@@ -150,7 +152,7 @@ impl From<Resolution> for Finished {
 }
 
 impl Counters {
-    /// Creates the counters of this collection.
+    /// Creates the counters of this collection. Nothing is sent yet.
     pub fn new<T: Send + Sync>(collection: &Collection<T>) -> Self {
         Self {
             collection: collection.clone_with_type(),
@@ -208,8 +210,7 @@ impl Counters {
     /// A dropped increment may be pending or counted. The sweep completes it if it is pending.
     ///
     /// ```no_run
-    /// # async fn run(events: steadfast::Collection<steadfast::bson::Document>) -> Result<(), Box<dyn
-    /// std::error::Error>> {
+    /// # async fn run(events: steadfast::Collection<steadfast::bson::Document>) -> Result<(), Box<dyn std::error::Error>> {
     /// use steadfast_patterns::counter::Counters;
     ///
     /// let counters = Counters::new(&events);
@@ -228,6 +229,10 @@ impl Counters {
     /// # Errors
     ///
     /// Those of [`increment`](Self::increment).
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped increment may be pending or counted. The sweep completes it if it is pending.
     pub async fn increment_by(
         &self,
         id: impl Into<Bson>,
@@ -253,7 +258,7 @@ impl Counters {
     /// Creates an intent: store it, then [`finish`](Self::finish) it. Nothing is sent yet.
     ///
     /// It must begin within the window. When it is finished, a tombstone stays in the counter's document, so that
-    /// it is counted once even if it is finished several times.
+    /// it is counted once even if it is finished several times. The [module](self) has an example.
     pub fn intend(&self, id: impl Into<Bson>, by: i64) -> Intent {
         let now = DateTime::now();
         Intent {
@@ -276,7 +281,17 @@ impl Counters {
     ///
     /// # Cancellation
     ///
-    /// A dropped call leaves the intent as it is: call it again.
+    /// A dropped call leaves the intent pending or counted: call it again.
+    ///
+    /// ```no_run
+    /// # async fn run(events: steadfast::Collection<steadfast::bson::Document>) -> Result<(), Box<dyn std::error::Error>> {
+    /// use steadfast_patterns::counter::{Counters, Finished};
+    ///
+    /// let counters = Counters::new(&events);
+    /// let intent = counters.intend("2016-06-28", 5);
+    /// assert_eq!(counters.finish(&intent).await?, Finished::Counted);
+    /// # Ok(()) }
+    /// ```
     pub async fn finish(&self, intent: &Intent) -> std::result::Result<Finished, CounterError> {
         let increment = Increment::shared(intent, self.keep, self.retries);
         self.run(intent, increment).await.map(Finished::from)
@@ -287,6 +302,10 @@ impl Counters {
     /// # Errors
     ///
     /// A [`CounterError`] if a step failed; call it again later.
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped call may have given the intent up, or not: call it again.
     pub async fn give_up(&self, intent: &Intent) -> std::result::Result<Finished, CounterError> {
         let increment = Increment::shared(intent, self.keep, self.retries).given_up();
         self.run(intent, increment).await.map(Finished::from)
@@ -302,6 +321,24 @@ impl Counters {
     /// # Errors
     ///
     /// The driver's error if the update failed.
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped call may have removed the tombstone, or not: call it again.
+    ///
+    /// ```no_run
+    /// # fn store_result() {}
+    /// # async fn run(events: steadfast::Collection<steadfast::bson::Document>) -> Result<(), Box<dyn std::error::Error>> {
+    /// use steadfast_patterns::counter::{Counters, Finished};
+    ///
+    /// let counters = Counters::new(&events);
+    /// let intent = counters.intend("2016-06-28", 1);
+    /// if counters.finish(&intent).await? == Finished::Counted {
+    ///     store_result();
+    ///     counters.remove_tombstone(&intent).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn remove_tombstone(&self, intent: &Intent) -> Result<bool> {
         intent.check()?;
         self.fields.check()?;
@@ -312,6 +349,27 @@ impl Counters {
     /// Completes the increments that other clients left behind, in all counters of the collection.
     ///
     /// It is safe at any time, concurrently with writers and other sweeps, and if it is interrupted.
+    ///
+    /// # Errors
+    ///
+    /// The driver's error if the counters cannot be read, or an update fails for another reason than its counter.
+    /// Counters that a server rejects are listed in the [report](SweepReport::failures).
+    ///
+    /// # Cancellation
+    ///
+    /// Completed tokens stay completed. The next sweep continues.
+    ///
+    /// ```no_run
+    /// # async fn run(events: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast_patterns::counter::Counters;
+    ///
+    /// let counters = Counters::new(&events);
+    /// let report = counters.sweep().progress(|so_far| println!("{} tokens", so_far.finished)).await?;
+    /// for failure in &report.failures {
+    ///     println!("{}: {}", failure.id, failure.error);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn sweep(&self) -> Sweep<'_> {
         Sweep::new(self)
     }

@@ -14,7 +14,8 @@
 //! [`Duplicates::trim`] deletes the other copies, so that reads skip fewer documents. It is optional: the results of
 //! reads are the same without it.
 //!
-//! The documents and times of this example are those of MongoDB's tutorial on distributed local writes:
+//! The documents and times of this example are those of MongoDB's tutorial on [distributed local
+//! writes](https://www.mongodb.com/docs/manual/tutorial/sharding-high-availability-writes/):
 //!
 //! ```
 //! use steadfast::{Client, bson::{Document, doc, oid::ObjectId}};
@@ -157,7 +158,8 @@ impl<T: Send + Sync> Duplicates<T> {
         self
     }
 
-    /// Sets the read preference. Defaults to `nearest`. (A trim reads copies again from primaries before it
+    /// Sets the [read preference](https://www.mongodb.com/docs/manual/core/read-preference/) (`$readPreference`).
+    /// Defaults to `nearest`. (A trim reads copies again from primaries before it
     /// deletes any.)
     pub fn selection_criteria(mut self, criteria: impl Into<SelectionCriteria>) -> Self {
         self.criteria = criteria.into();

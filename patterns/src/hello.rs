@@ -14,6 +14,6 @@ pub(super) async fn hello(client: &Client) -> Result<Document> {
         Err(error) if error.code() == Some(COMMAND_NOT_FOUND) => {
             admin.run_command(doc! { "isMaster": 1 }).await
         }
-        answer => answer,
+        reply => reply,
     }
 }

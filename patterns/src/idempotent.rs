@@ -1,7 +1,7 @@
 //! Idempotent operations: safe to retry, because a second execution changes nothing.
 //!
-//! If the reply to a write is lost, retryable writes resolve the doubt, provided that there is a replica set or a
-//! sharded cluster, `retryWrites` is on, and one retry is enough. This module is for the other cases: standalone
+//! After a lost reply, [retryable writes](https://www.mongodb.com/docs/manual/core/retryable-writes/) apply the
+//! write once, on a replica set or a sharded cluster with `retryWrites`, if one retry is enough. This module is for the other cases: standalone
 //! servers, `retryWrites=false`, an outage that lasts longer than the driver's retry, an application that was
 //! restarted. It relies on the operation itself, not on a record of the server:
 //!

@@ -1,7 +1,7 @@
 //! Patterns for MongoDB applications on the driver [`steadfast`], so that each event counts once.
 //!
-//! The driver's retryable writes apply a write at most once, and hide a lost reply or a failover. The
-//! application handles the rest: an outage that lasts longer than a retry, a server without retryable
+//! The driver's [retryable writes](https://www.mongodb.com/docs/manual/core/retryable-writes/) apply a write at
+//! most once, despite a lost reply or a failover. The application handles the rest: an outage that lasts longer than a retry, a server without retryable
 //! writes, an operation on many documents, a process that crashes between two steps, a datacenter that is
 //! down. This crate has a known solution for each, on the public API of the driver alone.
 //!

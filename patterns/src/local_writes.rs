@@ -1,5 +1,6 @@
 //! Distributed local writes: every document goes to the nearest datacenter, and to another one if that is
-//! down.
+//! down. See MongoDB's tutorial on [distributed local
+//! writes](https://www.mongodb.com/docs/manual/tutorial/sharding-high-availability-writes/).
 //!
 //! # The problem
 //!
@@ -23,8 +24,8 @@
 //! | was the last one | [`AllDown`](LocalWriteError::AllDown), with the outcome of each attempt |
 //!
 //! Datacenters that are up are tried first, the nearest first; then, as a last resort, those that are marked down.
-//! A background task probes each datacenter that is down, with a write that changes nothing. When it answers, the
-//! next document goes there again.
+//! A background task probes each datacenter that is down, with a write that changes nothing. After an
+//! acknowledged probe, the next document goes there again.
 //!
 //! The receipt has the datacenter of the document, and those that may have another copy: the ones tried before
 //! whose [outcome](steadfast::error::Error::outcome) does not exclude it. Within one datacenter a document is
@@ -130,8 +131,7 @@ impl LocalWriter {
     /// A dropped insert may leave a copy of the document. It does not change the state of the datacenter.
     ///
     /// ```no_run
-    /// # async fn run(writer: steadfast_patterns::local_writes::LocalWriter) -> Result<(), Box<dyn
-    /// std::error::Error>> {
+    /// # async fn run(writer: steadfast_patterns::local_writes::LocalWriter) -> Result<(), Box<dyn std::error::Error>> {
     /// use steadfast::bson::doc;
     ///
     /// let receipt = writer.insert(&doc! { "message_id": 329620, "userid": 123 }).await?;
@@ -146,7 +146,7 @@ impl LocalWriter {
         async move { insert(&self.0, document.map_err(LocalWriteError::Invalid)?).await }
     }
 
-    /// Inserts documents, none of which may have an `_id`. The results are in their order.
+    /// Inserts documents, none of which may have an `_id`. Returns the result of each document, in their order.
     ///
     /// Documents are sent in batches of up to a thousand. Those of a batch that are not acknowledged go to the
     /// next datacenter, each with a new `_id`; those that are rejected fail; neither delays the others.
@@ -161,8 +161,8 @@ impl LocalWriter {
     /// use steadfast::bson::doc;
     ///
     /// let documents: Vec<_> = (0..100).map(|n| doc! { "message_id": n }).collect();
-    /// for (document, answer) in documents.iter().zip(writer.insert_many(&documents).await) {
-    ///     match answer {
+    /// for (document, result) in documents.iter().zip(writer.insert_many(&documents).await) {
+    ///     match result {
     ///         Ok(receipt) => println!("{document} is in {}", receipt.datacenter()),
     ///         Err(error) => println!("{document} is not: {error}"),
     ///     }
@@ -187,6 +187,10 @@ impl LocalWriter {
     }
 
     /// Waits until no datacenter is marked down.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future has no effect: a background task sends the probes.
     pub async fn until_all_up(&self) {
         self.0.until_all_up().await;
     }
@@ -215,7 +219,7 @@ async fn insert(
             }
             return Ok(Receipt::new(name, id, failed));
         };
-        match cause::of(&error) {
+        match cause::classify(&error) {
             FailureCause::Document => {
                 writer.count_rejected(1);
                 failed.push(FailedAttempt::new(name, id, error));

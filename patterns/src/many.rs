@@ -1,7 +1,8 @@
 //! Deletes and updates of many documents, with retries.
 //!
-//! `delete_many` and `update_many` are not retryable writes: they have no `txnNumber`, and the driver never
-//! retries them. If the reply is lost, some of the documents are written, or all, or none. Most of them are
+//! `delete_many` and `update_many` are not [retryable
+//! writes](https://www.mongodb.com/docs/manual/core/retryable-writes/): they have no `txnNumber`, and the driver
+//! never retries them after a network error. If the reply is lost, some of the documents are written, or all, or none. Most of them are
 //! idempotent all the same:
 //!
 //! - [`delete_many`]: a second execution deletes nothing more.
@@ -69,7 +70,18 @@ pub fn delete_many<T: Send + Sync>(collection: &Collection<T>, filter: Document)
 }
 
 /// Updates every document that matches `filter`, with retries, if the [check](super::idempotent::update) finds
-/// the update idempotent. The [module](self) has an example.
+/// the update idempotent.
+///
+/// ```no_run
+/// # async fn run(orders: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+/// use steadfast::bson::doc;
+/// use steadfast_patterns::many;
+///
+/// let paid = doc! { "$set": { "open": false } };
+/// let closed = many::update_many(&orders, doc! { "paid": true }, paid).retries(3).await?;
+/// println!("at least {}", closed.at_least().modified_count);
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 ///

@@ -48,6 +48,16 @@ pub fn can_retry_at_once(error: &Error) -> bool {
 /// # Cancellation
 ///
 /// Dropping the future drops the call in progress; no other call follows.
+///
+/// ```no_run
+/// # async fn run(days: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+/// use steadfast::bson::doc;
+/// use steadfast_patterns::retry;
+///
+/// let day = retry::run(3, || days.find_one(doc! { "_id": "2016-06-28" })).await?;
+/// println!("{day:?}");
+/// # Ok(()) }
+/// ```
 pub async fn run<T, F>(retries: u32, mut operation: impl FnMut() -> F) -> Result<T>
 where
     F: IntoFuture<Output = Result<T>>,

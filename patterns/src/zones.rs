@@ -1,7 +1,8 @@
 //! Zones of a sharded cluster: the documents of each datacenter are stored on its shards.
 //!
 //! An application that writes to the nearest datacenter, and must be able to write when another one is down,
-//! needs a sharded cluster in which a field of each document determines its shards. MongoDB's zones do that:
+//! needs a sharded cluster in which a field of each document determines its shards. MongoDB's
+//! [zones](https://www.mongodb.com/docs/manual/core/zone-sharding/) do that:
 //! shards are added to a zone, and ranges of the shard key are assigned to it. The shard key begins with the
 //! field of the datacenter. The range of a datacenter is from `{ datacenter: "alfa", userid: MinKey }` up to `{
 //! datacenter: "alfa", userid: MaxKey }`.

@@ -365,8 +365,9 @@ impl Retry {
     }
 
     fn record(&mut self, failure: &AttemptFailure<'_>, now: Instant) {
-        let tells = failure.phase == AttemptPhase::Sent && !failure.labels.no_writes_performed;
-        if tells || self.raised.is_none() {
+        let may_have_written =
+            failure.phase == AttemptPhase::Sent && !failure.labels.no_writes_performed;
+        if may_have_written || self.raised.is_none() {
             self.raised = Some(FailedAttempt {
                 index: self.failed_attempts,
                 lacks_txn_numbers: self.uses_txn_number() && is_txn_number_unsupported(failure),

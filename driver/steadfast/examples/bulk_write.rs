@@ -40,14 +40,14 @@ async fn write_to_one_collection(stock: &Collection<Document>) -> Result<()> {
     let models: Vec<WriteModel<Document>> = vec![
         InsertOneModel::new(doc! { "_id": "apple", "n": 10 }).into(),
         InsertOneModel::new(doc! { "_id": "pear", "n": 0 }).into(),
-        // Fails: there is an apple already.
+        // Fails: `apple` exists already (duplicate key).
         InsertOneModel::new(doc! { "_id": "apple", "n": 99 }).into(),
         UpdateOneModel::new(doc! { "_id": "apple" }, doc! { "$inc": { "n": -1 } }).into(),
         UpdateManyModel::new(doc! {}, doc! { "$set": { "shelf": 7 } }).into(),
         ReplaceOneModel::new(doc! { "_id": "plum" }, doc! { "n": 3 }).upsert(true).into(),
         DeleteManyModel::new(doc! { "n": 0 }).into(),
     ];
-    // An ordered bulk write, which is the default, ends with the first error. An unordered one goes on.
+    // An ordered bulk write, the default, stops at the first error. An unordered one continues.
     let Err(error) = stock.bulk_write(models).ordered(false).await else {
         println!("all writes succeeded");
         return Ok(());

@@ -33,7 +33,7 @@ async fn main() -> Result<()> {
     orders.drop().await?;
     orders.insert_one(Order { id: 0, fruit: "plum".to_owned(), shipped: true }).await?;
 
-    // Watch inserts and updates; of an update, ask for the whole document (`updateLookup`).
+    // Watch inserts and updates; of an update, request the whole document (`updateLookup`).
     let wanted = doc! { "$match": { "operationType": { "$in": ["insert", "update"] } } };
     let mut changes = orders
         .watch()
@@ -52,8 +52,8 @@ async fn main() -> Result<()> {
         Err(error) => println!("the writing task failed: {error}"),
     }
 
-    // An application stores the token after each event that it has handled. After a restart it goes on there:
-    // here with the insert that follows, which nobody watched.
+    // An application stores the token after each event that it has handled. After a restart it resumes there:
+    // here with the insert that follows, which no stream was open for.
     let token = changes.resume_token();
     drop(changes);
     orders.insert_one(Order { id: 3, fruit: "fig".to_owned(), shipped: false }).await?;
@@ -73,7 +73,7 @@ async fn write(orders: Collection<Order>) -> Result<()> {
         orders.insert_one(Order { id, fruit: fruit.to_owned(), shipped: false }).await?;
     }
     orders.update_one(doc! { "_id": 1 }, doc! { "$set": { "shipped": true } }).await?;
-    // Not an insert and not an update: the pipeline leaves it out.
+    // Not an insert and not an update: the pipeline filters it out.
     orders.delete_one(doc! { "_id": 2 }).await?;
     Ok(())
 }

@@ -45,7 +45,7 @@ async fn main() -> Result<()> {
     let index = IndexModel::builder().keys(doc! { "sensor": 1, "_id": 1 }).build();
     readings.create_index(index).await?;
 
-    // `advance` and `current` read documents where they lie in the batch, without copying them.
+    // `advance` and `current` read documents in the batch, without copying them.
     let mut cursor = readings.find(doc! {}).batch_size(100).await?;
     let mut sum = 0;
     while cursor.advance().await? {

@@ -1,4 +1,4 @@
-//! Limits the time of calls (`timeoutMS`), and says what is known of a write that ran out of time.
+//! Limits the time of calls (`timeoutMS`), and prints the outcome of a write that timed out.
 //!
 //! Run it with `cargo run -p steadfast --example deadlines`. The connection string comes from
 //! `STEADFAST_URI` (default: `mongodb://localhost:27017`). It replaces the collection
@@ -21,7 +21,7 @@ use steadfast::{
 async fn main() -> Result<()> {
     let uri = env::var("STEADFAST_URI").unwrap_or_else(|_| "mongodb://localhost:27017".to_owned());
     let mut options = ClientOptions::parse(uri).await?;
-    // The limit of every call, as `timeoutMS=10000` in the connection string: server selection, the
+    // Time-out of every call, as `timeoutMS=10000` in the connection string: server selection, the
     // connection, the reply and all retries included. Databases, collections and calls can override it.
     options.timeout = Some(Duration::from_secs(10));
     let client = Client::with_options(options)?;
@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
     jobs.insert_one(doc! { "_id": 1, "state": "new" }).await?;
     println!("a quick insert is well within its deadline");
 
-    // A filter that makes the server busy for much longer than the call may take.
+    // A filter that takes the server much longer than the time-out.
     let slow = || doc! { "_id": 1, "$where": "sleep(2000) || true" };
     let limit = Duration::from_millis(200);
 

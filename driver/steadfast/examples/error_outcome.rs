@@ -1,4 +1,4 @@
-//! Decides from `Error::outcome` what to do about a write that failed, for each of the four outcomes.
+//! Handles a failed write by its `Error::outcome`, for each of the four outcomes.
 //!
 //! Run it with `cargo run -p steadfast --example error_outcome`. The connection string comes from
 //! `STEADFAST_URI` (default: `mongodb://localhost:27017`). It needs a replica set and replaces the
@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
     let payments = client.database("steadfast_examples").collection::<Document>("payments");
     payments.drop().await?;
 
-    // NotSent: no server was found, so none was sent anything.
+    // NotSent: no server was selected, so nothing was sent.
     let nowhere = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300";
     let unreachable = Client::with_uri_str(nowhere).await?;
     let lost = unreachable.database("steadfast_examples").collection::<Document>("payments");
@@ -31,7 +31,7 @@ async fn main() -> Result<()> {
     payments.insert_one(doc! { "_id": 1, "amount": 10 }).await?;
     report("duplicate key", &payments.insert_one(doc! { "_id": 1, "amount": 99 }).await);
 
-    // MaybeApplied: a part of a batch was inserted. The same outcome has a write whose reply was lost.
+    // MaybeApplied: a part of a batch was inserted. A write with a lost reply has the same outcome.
     let batch = payments.insert_many([2, 1, 3].map(|id| doc! { "_id": id, "amount": 20 })).await;
     report("half of a batch", &batch);
     if let Err(error) = &batch
@@ -40,13 +40,13 @@ async fn main() -> Result<()> {
         println!("  inserted: {:?}", failed.inserted_ids.values().collect::<Vec<_>>());
     }
 
-    // AppliedNotDurable: the document is there, but the write concern was not satisfied. No set has 50
+    // AppliedNotDurable: the document was inserted, but the write concern was not satisfied. No replica set has 50
     // members with data here.
     let all = WriteConcern::nodes(50);
     let durable = payments.insert_one(doc! { "_id": 4, "amount": 40 }).write_concern(all).await;
     report("write concern", &durable);
 
-    // Put together: a payment with an `_id` of its own is inserted once, whatever happens.
+    // Put together: a payment with its own `_id` is inserted exactly once.
     for amount in [50, 50] {
         let state = pay(&payments, doc! { "_id": 5, "amount": amount }).await?;
         println!("payment 5: {state}");
@@ -75,13 +75,13 @@ fn advice(error: &Error) -> &'static str {
     }
 }
 
-/// Inserts a payment once. The driver has retried already when an error arrives here.
+/// Inserts a payment once. An error here follows the retries of the driver.
 async fn pay(payments: &Collection<Document>, payment: Document) -> Result<&'static str> {
     // An `_id` chosen by the application makes the insert idempotent.
     for _ in 0..3 {
         let Err(error) = payments.insert_one(&payment).await else { return Ok("inserted") };
         match error.outcome() {
-            // Only a document with the same `_id` causes this one.
+            // A document with the same `_id` exists: an earlier attempt was applied.
             Outcome::NotApplied if error.is_duplicate_key_error() => return Ok("was there before"),
             Outcome::NotSent | Outcome::NotApplied if error.is_transient() => {}
             Outcome::MaybeApplied => {}

@@ -35,7 +35,7 @@ async fn main() -> Result<()> {
     upload.close().await?;
     let id = upload.id().clone();
 
-    // What can be read can be uploaded in one call.
+    // Any `AsyncRead` can be uploaded in one call.
     bucket.upload_from_stream("short.txt", &b"all's well"[..]).await?;
 
     let mut files = bucket.find(doc! {}).sort(doc! { "length": -1 }).await?;

@@ -1,4 +1,4 @@
-//! Reads its own writes from secondaries (causal consistency), hands its place in time to another client, and
+//! Reads its own writes from secondaries (causal consistency), passes its operation time to another client, and
 //! reads several times from one snapshot.
 //!
 //! Run it with `cargo run -p steadfast --example sessions`. The connection string comes from
@@ -29,7 +29,7 @@ async fn main() -> Result<()> {
     let visits = database.collection_with_options::<Document>("visits", options.clone());
     visits.drop().await?;
 
-    // Sessions are causally consistent by default: a read waits until the secondary has what the session
+    // Sessions are causally consistent by default: a read waits until the secondary has the data that the session
     // wrote or read before (`afterClusterTime`).
     let mut session = client.start_session().await?;
     for id in 0..10 {
@@ -41,7 +41,7 @@ async fn main() -> Result<()> {
     }
     println!("10 writes, each read from a secondary at once");
 
-    // Another process, say the next service in a chain, goes on from the same place in time.
+    // Another process, say the next service in a chain, continues at the same operation time.
     let other_client = Client::with_uri_str(&uri).await?;
     let mut follower = other_client.start_session().await?;
     if let (Some(cluster_time), Some(time)) = (session.cluster_time(), session.operation_time()) {

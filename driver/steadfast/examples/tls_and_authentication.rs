@@ -3,7 +3,7 @@
 //! Run it with `cargo run -p steadfast --example tls_and_authentication`. The connection string comes
 //! from `STEADFAST_URI` (default: `mongodb://localhost:27017`). Three more variables are optional:
 //! `STEADFAST_CA_FILE` (PEM file of the certificate authority), `STEADFAST_USER` and `STEADFAST_PASSWORD`.
-//! The same can be said in the connection string: `tls=true&tlsCAFile=ca.pem`, and `user:password@` before
+//! The connection string can contain the same: `tls=true&tlsCAFile=ca.pem`, and `user:password@` before
 //! the host.
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 

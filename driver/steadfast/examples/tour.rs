@@ -2,7 +2,7 @@
 //! `ChangeStream`, `ClientSession` and `GridFsBucket` once.
 //!
 //! `cargo run -p steadfast --example tour -- mongodb://localhost:27017` works in a database called
-//! `steadfast_tour`, which it drops first and last.
+//! `steadfast_tour`, which it drops at the start and at the end.
 
 use std::{io::SeekFrom, time::Duration};
 
@@ -41,7 +41,7 @@ async fn main() -> Result<()> {
     tour(&uri).await
 }
 
-/// Uses everything once, and checks what comes of it.
+/// Calls every method once, and checks the results.
 pub async fn tour(uri: &str) -> Result<()> {
     let client = connect(uri).await?;
     let database = client.database_with_options(
@@ -218,7 +218,7 @@ async fn index(books: &Collection<Book>) -> Result<()> {
     books.drop_indexes().await?;
     assert_eq!(books.list_index_names().await?, ["_id_"]);
 
-    // Search indexes exist in Atlas only; elsewhere the server says so.
+    // Search indexes exist in Atlas only; other servers return an error.
     let model = SearchIndexModel::builder().definition(doc! { "mappings": {} }).build();
     assert!(books.create_search_index(model.clone()).await.is_err());
     assert!(books.create_search_indexes([model]).await.is_err());
@@ -262,7 +262,7 @@ async fn use_sessions(client: &Client, books: &Collection<Book>) -> Result<()> {
     assert_eq!(rest.len(), 2);
     books.delete_one(doc! { "_id": 20 }).session(&mut session).await?;
 
-    // A standalone server keeps no time.
+    // A standalone server has no cluster time.
     let (Some(clock), Some(time)) = (session.cluster_time(), session.operation_time()) else {
         return Ok(());
     };
@@ -309,7 +309,7 @@ async fn watch(client: &Client, database: &Database, books: &Collection<Book>) -
     }
     assert_eq!(found.expect("it goes on").get_str("operationType")?, "insert");
 
-    // Those that come later begin where the others are.
+    // Later streams start at the position of `changes`.
     books.delete_one(doc! { "_id": 30 }).await?;
     let later = books.watch().resume_after(changes.resume_token());
     let event = later.await?.try_next().await?.expect("it goes on");
@@ -402,7 +402,7 @@ async fn keep_files(database: &Database) -> Result<()> {
 async fn delete(books: &Collection<Book>) -> Result<()> {
     assert_eq!(books.delete_one(doc! { "_id": 1 }).await?.deleted_count, 1);
     assert_eq!(books.delete_many(doc! {}).await?.deleted_count, 3);
-    // Nobody answers an unacknowledged write, so nothing is known of it.
+    // An unacknowledged write has no reply, so its outcome is unknown.
     let unheard = WriteConcern::nodes(0);
     let result = books.insert_one(book(1, "1984", 1949)).write_concern(unheard).await?;
     assert_eq!(result.inserted_id, Bson::Int32(1));

@@ -172,7 +172,7 @@ impl<T> ChangeStream<T> {
         T: DeserializeOwned,
     {
         let advance = poll_fn(|cx| self.raw.poll_try_advance(cx)).await?;
-        self.raw.end_step();
+        self.raw.end_iteration();
         if advance == Advance::Document { self.current().map(Some) } else { Ok(None) }
     }
 

@@ -17,6 +17,7 @@ pub use crate::exec::ClientMetrics;
 use crate::{error::Result, exec::Executor, options::ClientOptions, random::random_unit};
 
 /// Client of a MongoDB deployment.
+/// See the [connection string](https://www.mongodb.com/docs/manual/reference/connection-string/).
 ///
 /// It discovers and monitors the servers and holds a connection pool for each. Create one client
 /// per application and clone it: clones share all state. Connections are closed when the last clone

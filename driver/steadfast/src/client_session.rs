@@ -21,6 +21,7 @@ use crate::{
 };
 
 /// Explicit session, for causal consistency, snapshot reads and transactions.
+/// See [server sessions](https://www.mongodb.com/docs/manual/reference/server-sessions/).
 ///
 /// [`Client::start_session`] creates one; the method `session` of an action uses it. With
 /// [causal consistency](SessionOptions::causal_consistency), the default, operations of a session
@@ -121,11 +122,27 @@ impl ClientSession {
 
     /// Returns `true` if a network error occurred during a command of the session. The session can
     /// be used further, but its server session does not return to the pool.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// let session = client.start_session().await?;
+    /// assert!(!session.is_dirty());
+    /// # Ok(()) }
+    /// ```
     pub fn is_dirty(&self) -> bool {
         self.session.is_dirty()
     }
 
     /// Returns the state of the transaction.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
+    /// let mut session = client.start_session().await?;
+    /// session.start_transaction().await?;
+    /// println!("{:?}", session.transaction_state());
+    /// session.abort_transaction().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn transaction_state(&self) -> TransactionState {
         self.session.transaction(|transaction| transaction.state())
     }

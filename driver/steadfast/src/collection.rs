@@ -35,13 +35,13 @@ use crate::{
 /// # Ok(()) }
 /// ```
 pub struct Collection<T: Send + Sync> {
-    pub(crate) handle: Arc<Handle>,
+    pub(crate) handle: Arc<CollectionHandle>,
     documents: PhantomData<fn() -> T>,
 }
 
 /// Collection without its document type, so that actions are compiled once.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle {
+pub(crate) struct CollectionHandle {
     pub(crate) client: Client,
     pub(crate) database: Arc<str>,
     pub(crate) name: String,
@@ -54,7 +54,7 @@ pub(crate) struct Handle {
     is_well_named: bool,
 }
 
-impl Handle {
+impl CollectionHandle {
     pub(crate) fn new(
         client: Client,
         database: Arc<str>,
@@ -120,7 +120,7 @@ impl Handle {
 }
 
 impl<T: Send + Sync> Collection<T> {
-    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+    pub(crate) fn new(handle: Arc<CollectionHandle>) -> Self {
         Self { handle, documents: PhantomData }
     }
 
@@ -139,7 +139,7 @@ impl<T: Send + Sync> Collection<T> {
 
     /// Returns a handle of the same collection with another default time-out.
     pub(crate) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
-        Self::new(Arc::new(Handle { timeout, ..Handle::clone(&self.handle) }))
+        Self::new(Arc::new(CollectionHandle { timeout, ..CollectionHandle::clone(&self.handle) }))
     }
 
     /// Returns the client.
@@ -153,6 +153,12 @@ impl<T: Send + Sync> Collection<T> {
     }
 
     /// Returns the namespace: the names of the database and the collection.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// println!("{}", books.namespace());
+    /// # Ok(()) }
+    /// ```
     pub fn namespace(&self) -> Namespace {
         Namespace { db: self.handle.database.to_string(), coll: self.handle.name.clone() }
     }
@@ -218,7 +224,8 @@ impl Database {
             write_concern: options.write_concern.or_else(|| self.options.write_concern.clone()),
             timeout: options.timeout.or(self.options.timeout),
         };
-        let handle = Handle::new(self.client.clone(), Arc::clone(&self.name), name, options);
+        let handle =
+            CollectionHandle::new(self.client.clone(), Arc::clone(&self.name), name, options);
         Collection::new(Arc::new(handle))
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     sequence::{DocumentSequence, DocumentSequenceRef},
     session::{AbandonedTransaction, Session},
     session::{TransactionScope, explicit_write_concern},
-    topology::{Selected, Server},
+    topology::{SelectedServer, Server},
 };
 
 /// A command ready to execute: body, target, retry class, session and deadline.
@@ -49,11 +49,11 @@ pub(crate) struct Command {
     /// Transaction that the command aborts, if the session has started another one since.
     pub(crate) abandoned: Option<Box<AbandonedTransaction>>,
     /// `true` if the command accepts `readConcern`, to which a session can add fields.
-    pub(crate) takes_read_concern: bool,
+    pub(crate) supports_read_concern: bool,
     /// Session of the command. `None`: an implicit session.
     pub(crate) session: Option<Arc<Session>>,
     /// Server of the first attempt, if it is selected already.
-    pub(crate) selected: Option<Selected>,
+    pub(crate) selected: Option<SelectedServer>,
     /// Time-out (`timeoutMS`).
     pub(crate) time_limit: Option<TimeLimit>,
     /// Deadline of the call, once it was started. Several commands of a call share it.
@@ -108,7 +108,7 @@ impl Command {
             explicit: Explicit::default(),
             scope: TransactionScope::Outside,
             abandoned: None,
-            takes_read_concern: false,
+            supports_read_concern: false,
             session: None,
             selected: None,
             time_limit: None,

@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     outbox: Vec<u8>,
     prepared_size: usize,
     /// Number of bytes of documents to send after the outbox.
-    to_follow: usize,
+    unbuffered_bytes: usize,
     is_new: bool,
     state: ConnectionState,
     compressor: Option<Compressor>,
@@ -125,7 +125,7 @@ impl Connection {
             inbox: BytesMut::new(),
             outbox: Vec::new(),
             prepared_size: 0,
-            to_follow: 0,
+            unbuffered_bytes: 0,
             is_new: false,
             state: ConnectionState::Idle,
             compressor: None,
@@ -153,8 +153,8 @@ impl Connection {
 
     /// Returns `true` if the server sent nothing and did not close the connection while it was
     /// idle.
-    pub(crate) fn is_undisturbed(&self) -> bool {
-        self.inbox.is_empty() && !self.stream.is_disturbed()
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.inbox.is_empty() && !self.stream.is_closed_or_readable()
     }
 
     /// Returns the connection's identity for events and logs.
@@ -173,7 +173,7 @@ impl Connection {
         let request_id = next_request_id();
         self.outbox.clear();
         let written = outgoing.write(&mut self.outbox, request_id, self.compressor)?;
-        (self.prepared_size, self.to_follow) = (written.length, written.to_follow);
+        (self.prepared_size, self.unbuffered_bytes) = (written.length, written.unbuffered_bytes);
         Ok(request_id)
     }
 
@@ -220,11 +220,12 @@ impl Connection {
         let exchange = self.exchange_untimed(request_id, expects_reply, sequence);
         match Box::pin(timeout_at(at.into(), exchange)).await {
             Ok(outcome) => outcome,
-            Err(_elapsed) if self.state == ConnectionState::Sending => {
-                Err(self
-                    .with_origin(Error::deadline_exceeded("the request could not be sent whole")))
+            Err(_elapsed) if self.state == ConnectionState::Sending => Err(self.with_origin(
+                Error::deadline_exceeded("the request was not sent completely before the deadline"),
+            )),
+            Err(_elapsed) => {
+                Err(self.with_origin(Error::deadline_exceeded("no reply before the deadline")))
             }
-            Err(_elapsed) => Err(self.with_origin(Error::deadline_exceeded("no reply came"))),
         }
     }
 
@@ -267,10 +268,10 @@ impl Connection {
     }
 
     async fn flush_outbox(&mut self, sequence: Option<&DocumentSequenceRef<'_>>) -> Result<()> {
-        let Self { stream, outbox, interrupt, to_follow, .. } = self;
-        let following = sequence.map(|it| &it.documents).filter(|_| *to_follow > 0);
-        debug_assert_eq!(following.map_or(0, Documents::bytes), *to_follow);
-        interrupt.or(sending::send(stream, outbox, following)).await
+        let Self { stream, outbox, interrupt, unbuffered_bytes, .. } = self;
+        let following = sequence.map(|it| &it.documents).filter(|_| *unbuffered_bytes > 0);
+        debug_assert_eq!(following.map_or(0, Documents::bytes), *unbuffered_bytes);
+        interrupt.run(sending::send(stream, outbox, following)).await
     }
 
     /// Waits for the reply. Can be dropped and called again: received bytes are kept.
@@ -292,23 +293,25 @@ impl Connection {
                 Framing::Incomplete { needed } => {
                     let room = needed.min(MAX_RESERVED);
                     self.inbox.reserve(room.max(INBOX_SIZE.saturating_sub(self.inbox.len())));
-                    self.fill().await?;
+                    self.read_more().await?;
                 }
             }
         };
         let message = self.inbox.split_to(length).freeze();
         let incoming = decode_negotiated(message, max, self.negotiated)?;
-        self.accept(incoming)
+        self.check_reply(incoming)
     }
 
     /// Checks that a message is the reply to the request in progress (pitfall 23).
-    fn accept(&mut self, incoming: IncomingMessage) -> Result<Received> {
+    fn check_reply(&mut self, incoming: IncomingMessage) -> Result<Received> {
         let ConnectionState::Awaiting(expected) = self.state else {
-            return Err(Error::invalid_response("a message without a request in progress"));
+            return Err(Error::invalid_response(
+                "received a message, but no request is in progress",
+            ));
         };
         if incoming.header.response_to != expected {
             return Err(Error::invalid_response(format!(
-                "a reply to request {}, but request {expected} is in progress",
+                "received a reply to request {}, but request {expected} is in progress",
                 incoming.header.response_to
             )));
         }
@@ -316,7 +319,7 @@ impl Connection {
         let (body, more_to_come) = match incoming.message {
             Message::Msg(msg) => (msg.body, msg.flags.contains(MsgFlags::MORE_TO_COME)),
             Message::Reply(reply) => (reply.command_reply()?, false),
-            _ => return Err(Error::invalid_response("a request instead of a reply")),
+            _ => return Err(Error::invalid_response("received a request instead of a reply")),
         };
         self.state = if more_to_come {
             ConnectionState::Awaiting(request_id)
@@ -337,10 +340,10 @@ impl Connection {
     }
 
     /// Waits for more bytes.
-    async fn fill(&mut self) -> Result<()> {
+    async fn read_more(&mut self) -> Result<()> {
         let Self { stream, inbox, interrupt, .. } = self;
         let reading = async { stream.read_buf(inbox).await.map_err(Error::of_socket) };
-        let read = interrupt.or(reading).await?;
+        let read = interrupt.run(reading).await?;
         if read == 0 {
             let text = if self.inbox.is_empty() {
                 "the server closed the connection"

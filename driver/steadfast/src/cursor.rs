@@ -35,6 +35,7 @@ pub(crate) fn only_document(reply: &Reply) -> Result<Option<Option<Bytes>>> {
 }
 
 /// Cursor over the documents of a query.
+/// See [cursors](https://www.mongodb.com/docs/manual/core/cursors/).
 ///
 /// The server returns documents in batches. The next batch is requested at the end of the current
 /// one, or earlier while large batches are read one after another. A cursor is a [`Stream`];
@@ -145,7 +146,7 @@ impl<T> Cursor<T> {
     /// As [`advance`](Self::advance).
     pub async fn try_advance(&mut self) -> Result<bool> {
         let advance = poll_fn(|cx| self.raw.poll_try_advance(cx)).await?;
-        self.raw.end_step();
+        self.raw.end_iteration();
         Ok(advance == Advance::Document)
     }
 

@@ -146,7 +146,7 @@ pub(crate) struct NoTimeLeft;
 
 impl From<NoTimeLeft> for Error {
     fn from(_: NoTimeLeft) -> Self {
-        Self::deadline_exceeded("not enough time was left for a message to the server and back")
+        Self::deadline_exceeded("the remaining time is shorter than a round trip to the server")
     }
 }
 

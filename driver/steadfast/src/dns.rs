@@ -14,7 +14,7 @@ use self::system::SystemRecords;
 use crate::error::ErrorKind;
 
 /// Time-out for all DNS queries about a name.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Source of DNS records. A name that does not exist or has no such records gives an empty list; an
 /// error means that the query failed.
@@ -34,18 +34,18 @@ pub(crate) type QueryFuture<'a, R> =
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver {
     records: Arc<dyn Records>,
-    time_limit: Duration,
+    timeout: Duration,
 }
 
 impl Resolver {
     /// Creates a resolver with the name servers of the system.
     pub(crate) fn system() -> Result<Self, DnsError> {
-        Ok(Self::new(Arc::new(SystemRecords::new()?), TIME_LIMIT))
+        Ok(Self::new(Arc::new(SystemRecords::new()?), QUERY_TIMEOUT))
     }
 
     /// Creates a resolver with another source of records.
-    pub(crate) fn new(records: Arc<dyn Records>, time_limit: Duration) -> Self {
-        Self { records, time_limit }
+    pub(crate) fn new(records: Arc<dyn Records>, timeout: Duration) -> Self {
+        Self { records, timeout }
     }
 
     /// Queries the hosts and options of a name, to parse a connection string.
@@ -59,20 +59,20 @@ impl Resolver {
             };
             Ok(SrvAnswer { hosts, txt })
         };
-        self.in_time(name, both).await
+        self.with_timeout(name, both).await
     }
 
     /// Queries only the hosts, for SRV polling: options are read once.
     pub(crate) async fn hosts(&self, name: &SrvName) -> Result<Vec<SrvRecord>, DnsError> {
-        self.in_time(name, async { self.records.srv(&name.query()).await }).await
+        self.with_timeout(name, async { self.records.srv(&name.query()).await }).await
     }
 
-    async fn in_time<T>(
+    async fn with_timeout<T>(
         &self,
         name: &SrvName,
         query: impl Future<Output = Result<T, DnsError>>,
     ) -> Result<T, DnsError> {
-        let waited = self.time_limit;
+        let waited = self.timeout;
         match time::timeout(waited, query).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(DnsError::Timeout { name: name.host().to_owned(), waited }),
@@ -84,7 +84,7 @@ impl Resolver {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DnsError {
     /// No response within the time-out.
-    #[error("DNS did not answer for {name} within {waited:?}")]
+    #[error("no DNS response for {name} within {waited:?}")]
     Timeout {
         /// Queried name.
         name: String,

@@ -71,11 +71,11 @@ pub struct Error {
     /// Kind of the error.
     pub kind: Box<ErrorKind>,
     /// Rarely used fields, boxed to keep `Result` small.
-    details: Option<Box<Details>>,
+    details: Option<Box<ErrorDetails>>,
 }
 
 #[derive(Clone, Default)]
-struct Details {
+struct ErrorDetails {
     labels: BTreeSet<String>,
     server: Option<ServerAddress>,
     wire_version: Option<i32>,
@@ -126,7 +126,7 @@ impl Error {
         }
     }
 
-    fn details_mut(&mut self) -> &mut Details {
+    fn details_mut(&mut self) -> &mut ErrorDetails {
         self.details.get_or_insert_default()
     }
 
@@ -137,6 +137,14 @@ impl Error {
     }
 
     /// Returns `true` if the error or its source has the label.
+    ///
+    /// ```
+    /// use steadfast::error::{Error, TRANSIENT_TRANSACTION_ERROR};
+    ///
+    /// fn may_rerun_transaction(error: &Error) -> bool {
+    ///     error.contains_label(TRANSIENT_TRANSACTION_ERROR)
+    /// }
+    /// ```
     pub fn contains_label(&self, label: impl AsRef<str>) -> bool {
         let label = label.as_ref();
         self.details.as_ref().is_some_and(|details| {
@@ -170,6 +178,14 @@ impl Error {
     }
 
     /// Returns the whole reply of the server, if the error is from one.
+    ///
+    /// ```
+    /// use steadfast::error::Error;
+    ///
+    /// fn error_info(error: &Error) -> Option<&str> {
+    ///     error.server_response()?.get_str("errmsg").ok()
+    /// }
+    /// ```
     pub fn server_response(&self) -> Option<&RawDocumentBuf> {
         self.details.as_ref()?.response.as_ref()
     }
@@ -181,12 +197,21 @@ impl Error {
 
     /// Returns the server's error code: of the command, else of the first write error, else of the
     /// write concern error, else of the error that ended a bulk write.
+    ///
+    /// ```
+    /// use steadfast::error::Error;
+    ///
+    /// /// `DocumentValidationFailure`.
+    /// fn is_validation_failure(error: &Error) -> bool {
+    ///     error.code() == Some(121)
+    /// }
+    /// ```
     pub fn code(&self) -> Option<i32> {
         match &*self.kind {
             ErrorKind::Command(error) => Some(error.code),
             ErrorKind::Write(failure) => Some(failure.code()),
-            ErrorKind::InsertMany(error) => error.code().or_else(|| self.end_of_batch()?.code()),
-            ErrorKind::BulkWrite(error) => error.code().or_else(|| self.end_of_batch()?.code()),
+            ErrorKind::InsertMany(error) => error.code().or_else(|| self.batch_end()?.code()),
+            ErrorKind::BulkWrite(error) => error.code().or_else(|| self.batch_end()?.code()),
             _ => None,
         }
     }
@@ -194,19 +219,31 @@ impl Error {
     /// Returns `true` if the connection failed or timed out. For a bulk write: if that ended it.
     pub fn is_network_error(&self) -> bool {
         matches!(&*self.kind, ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. })
-            || self.end_of_batch().is_some_and(Error::is_network_error)
+            || self.batch_end().is_some_and(Error::is_network_error)
     }
 
     /// Returns `true` if a reply did not arrive in time. For a bulk write: if that ended it.
     pub fn is_network_timeout(&self) -> bool {
         self.network_failure().is_some_and(NetworkFailure::is_timeout)
-            || self.end_of_batch().is_some_and(Error::is_network_timeout)
+            || self.batch_end().is_some_and(Error::is_network_timeout)
     }
 
     /// Returns `true` if the deadline of the call (`timeoutMS`) passed. For a bulk write: if that
     /// ended it.
     ///
     /// The source is the last error; [`ErrorKind::Timeout`] contains the time spent in each phase.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use std::time::Duration;
+    /// use steadfast::bson::doc;
+    ///
+    /// match books.find_one(doc! {}).timeout(Duration::from_millis(50)).await {
+    ///     Err(error) if error.is_timeout() => println!("too slow: {error}"),
+    ///     result => println!("{:?}", result?),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn is_timeout(&self) -> bool {
         let of_server = |code: Option<i32>| code == Some(MAX_TIME_EXPIRED);
         let ran_out = match &*self.kind {
@@ -219,7 +256,7 @@ impl Error {
             }
             _ => false,
         };
-        ran_out || self.end_of_batch().is_some_and(Error::is_timeout)
+        ran_out || self.batch_end().is_some_and(Error::is_timeout)
     }
 
     /// Marks the error of a bulk write with a time-out.
@@ -237,7 +274,7 @@ impl Error {
     }
 
     /// Returns the error that ended a bulk write early.
-    pub(crate) fn end_of_batch(&self) -> Option<&Error> {
+    pub(crate) fn batch_end(&self) -> Option<&Error> {
         match &*self.kind {
             ErrorKind::InsertMany(_) | ErrorKind::BulkWrite(_) => {
                 self.details.as_ref()?.source.as_ref()
@@ -299,6 +336,17 @@ impl Error {
     }
 
     /// Returns `true` if a write violated a unique index (codes 11000, 11001 and 12582).
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::bson::doc;
+    ///
+    /// match books.insert_one(doc! { "_id": 1 }).await {
+    ///     Err(error) if error.is_duplicate_key_error() => println!("exists already"),
+    ///     result => drop(result?),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn is_duplicate_key_error(&self) -> bool {
         self.code().is_some_and(is_duplicate_key)
     }
@@ -358,7 +406,7 @@ impl fmt::Display for Error {
             // The last error contains the server and the labels.
             return write!(f, "; last error: {last}");
         }
-        let end = self.end_of_batch();
+        let end = self.batch_end();
         if let Some(end) = end {
             write!(f, "; ended by: {end}")?;
         }

@@ -122,7 +122,7 @@ impl<T> Waiting<T> {
     }
 
     /// Takes the next event. An empty queue ends the delivery under the same lock, so that a later
-    /// event is not left behind.
+    /// event is not lost.
     fn next(&mut self) -> Option<T> {
         let event = self.events.pop_front();
         self.delivering = event.is_some();

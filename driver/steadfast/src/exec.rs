@@ -10,11 +10,11 @@ mod context;
 mod event_guard;
 mod execution;
 mod metrics;
+mod operation_order;
 #[cfg(test)]
 mod tests;
 mod transaction;
 pub(crate) mod transaction_end;
-mod turn;
 
 use std::{
     fmt,
@@ -36,7 +36,7 @@ use steadfast_core::{
 
 pub use self::metrics::ClientMetrics;
 use self::{
-    activity::{Active, Activity, OwnedActive},
+    activity::{Activity, OperationGuard, OwnedOperationGuard},
     execution::Execution,
     metrics::Counters,
     transaction::TransactionContext,
@@ -160,18 +160,18 @@ impl Executor {
     }
 
     /// Counts an operation, so that a shutdown can wait for it.
-    pub(crate) fn begin_activity(&self) -> Result<Active<'_>> {
+    pub(crate) fn begin_activity(&self) -> Result<OperationGuard<'_>> {
         self.inner.activity.begin().ok_or_else(|| Error::new(ErrorKind::Shutdown))
     }
 
     /// Counts a task, so that a shutdown waits for it. `None` after a shutdown.
-    pub(crate) fn begin_owned_activity(&self) -> Option<OwnedActive> {
-        OwnedActive::begin(self)
+    pub(crate) fn begin_owned_activity(&self) -> Option<OwnedOperationGuard> {
+        OwnedOperationGuard::begin(self)
     }
 
     /// Returns `true` if a handler or log subscriber receives command events.
     pub(crate) fn monitors_commands(&self) -> bool {
-        self.inner.options.command_event_handler.is_some() || trace::logs_commands()
+        self.inner.options.command_event_handler.is_some() || trace::command_logging_enabled()
     }
 
     pub(crate) fn emit_command_event(&self, event: CommandEvent) {
@@ -217,7 +217,7 @@ impl Executor {
 
     /// Executes a command of an operation with several commands. Its document sequence can be
     /// borrowed.
-    pub(crate) fn run_as_part_of<'c>(
+    pub(crate) fn run_in_operation<'c>(
         &'c self,
         operation_id: i64,
         command: impl Into<Box<Command>>,
@@ -233,7 +233,7 @@ impl Executor {
         borrowed: Option<&DocumentSequenceRef<'_>>,
     ) -> Result<Reply> {
         let _active = self.begin_activity()?;
-        match turn::session_of(self, &command) {
+        match operation_order::ordered_session(self, &command) {
             // Boxed, to keep the future small for commands outside of transactions.
             Some(session) => {
                 command.copy_sequence(borrowed)?;

@@ -81,6 +81,7 @@ const DEFAULT_CHUNK_SIZE_BYTES: u32 = 255 * 1024;
 impl Database {
     /// Returns a handle of a GridFS bucket. Nothing is sent; the first upload creates the
     /// collections and indexes.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
@@ -181,12 +182,12 @@ impl GridFsBucket {
 
     /// Deletes documents of files before the deadline.
     pub(crate) async fn delete_files(&self, filter: Document) -> Result<DeleteResult> {
-        self.files_in_time()?.delete_many(filter).await
+        self.files_with_timeout()?.delete_many(filter).await
     }
 
     /// Deletes chunks before the deadline.
     pub(crate) async fn delete_chunks(&self, filter: Document) -> Result<DeleteResult> {
-        self.chunks_in_time()?.delete_many(filter).await
+        self.chunks_with_timeout()?.delete_many(filter).await
     }
 
     /// Creates an upload stream. Nothing is sent.

@@ -97,7 +97,7 @@ mod actions;
 ///
 /// The future of an action can be dropped at any `.await`:
 ///
-/// - Before a connection is checked out, nothing was sent and nothing is left behind.
+/// - Before a connection is checked out, nothing was sent.
 /// - While the command is being sent, the connection is closed.
 /// - While the reply is awaited, a background task reads it within three seconds and returns the
 ///   connection to its pool, or closes it. The server may still execute the command. An explicit

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// Namespace of a collection: database and collection name, written `database.collection`.
+/// See [namespaces](https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions).
 ///
 /// ```
 /// use steadfast::Namespace;
@@ -23,6 +24,12 @@ pub struct Namespace {
 
 impl Namespace {
     /// Creates the namespace of a collection.
+    ///
+    /// ```
+    /// use steadfast::Namespace;
+    ///
+    /// assert_eq!(Namespace::new("library", "books").to_string(), "library.books");
+    /// ```
     pub fn new(db: impl Into<String>, coll: impl Into<String>) -> Self {
         Self { db: db.into(), coll: coll.into() }
     }

@@ -28,7 +28,7 @@ use crate::{
     command::Concern,
     command::{Command, Reply},
     error::{Error, ErrorKind, Result, WriteFailure, command_error::write_concern_error},
-    topology::Selected,
+    topology::SelectedServer,
 };
 
 /// Limits of a write command.
@@ -44,7 +44,7 @@ pub(crate) struct WriteLimits {
 
 impl WriteLimits {
     /// Returns the limits of the selected server.
-    pub(crate) fn of(selected: &Selected) -> Self {
+    pub(crate) fn of(selected: &SelectedServer) -> Self {
         let server = selected.description();
         let limit = |value: Option<i32>, default: usize| {
             value.and_then(|value| usize::try_from(value).ok()).unwrap_or(default)
@@ -62,7 +62,7 @@ pub(crate) fn add_read_concern(
     command: &mut Command,
     concern: Concern<'_, ReadConcern>,
 ) -> Result<()> {
-    command.takes_read_concern = true;
+    command.supports_read_concern = true;
     command.explicit.read_concern = concern.own.is_some();
     if let Some(concern) = concern.effective() {
         command.field(cstr!("readConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
@@ -118,7 +118,7 @@ pub(crate) mod fixture {
 
     use crate::{
         Client, Database,
-        collection::Handle,
+        collection::CollectionHandle,
         command::Command,
         options::{CollectionOptions, DatabaseOptions},
     };
@@ -137,15 +137,15 @@ pub(crate) mod fixture {
         database_with(DatabaseOptions::default())
     }
 
-    pub(crate) fn collection_with(options: CollectionOptions) -> Arc<Handle> {
+    pub(crate) fn collection_with(options: CollectionOptions) -> Arc<CollectionHandle> {
         database().collection_with_options::<Document>("books", options).handle
     }
 
-    pub(crate) fn collection() -> Arc<Handle> {
+    pub(crate) fn collection() -> Arc<CollectionHandle> {
         collection_with(CollectionOptions::default())
     }
 
-    pub(crate) fn collection_named(database: &str, name: &str) -> Arc<Handle> {
+    pub(crate) fn collection_named(database: &str, name: &str) -> Arc<CollectionHandle> {
         let options = DatabaseOptions::default();
         Database::new(client(), database, options).collection::<Document>(name).handle
     }

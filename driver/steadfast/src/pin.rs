@@ -45,10 +45,10 @@ impl PinnedConnection {
         Self(Some(Arc::new(shared)))
     }
 
-    /// Takes the connection. Returns `None` if nothing is pinned, and an error if it is gone.
+    /// Takes the connection. Returns `None` if nothing is pinned, and an error if it is closed.
     pub(crate) fn take(&self) -> Option<Result<PooledConnection>> {
         let connection = self.0.as_ref()?.lock().take();
-        Some(connection.ok_or_else(gone))
+        Some(connection.ok_or_else(connection_closed))
     }
 
     /// Puts the connection back for the next command. Without a pin, it returns to its pool. So does a
@@ -74,7 +74,7 @@ impl PinnedConnection {
         }
     }
 
-    /// Returns `true` if the pinned connection of a cursor is gone.
+    /// Returns `true` if the pinned connection of a cursor is closed.
     pub(crate) fn is_broken(&self) -> bool {
         self.0.as_ref().is_some_and(|shared| !shared.of_transaction && shared.lock().is_none())
     }
@@ -96,7 +96,7 @@ impl SharedConnection {
     }
 }
 
-fn gone() -> Error {
-    let text = "the only connection that led to the cursor or the transaction is gone";
-    Error::network(NetworkFailure::ClosedByUs, text)
+fn connection_closed() -> Error {
+    let text = "the pinned connection of the cursor or transaction is closed";
+    Error::network(NetworkFailure::ClosedByClient, text)
 }

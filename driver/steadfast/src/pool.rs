@@ -41,7 +41,7 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval of maintenance, for pools with a short `maxIdleTimeMS`.
 const MIN_MAINTENANCE_INTERVAL: Duration = Duration::from_millis(100);
 
-type Answer = std::result::Result<PooledConnection, CheckOutError<Error>>;
+type CheckOutAnswer = std::result::Result<PooledConnection, CheckOutError<Error>>;
 type Effect = core::PoolEffect<Box<Connection>, Error>;
 
 /// Observer of a pool: the topology, which the pool does not depend on.
@@ -67,7 +67,7 @@ pub(crate) trait PoolObserver: Send + Sync {
 /// Connection pool of a server.
 pub(crate) struct Pool {
     pub(crate) address: ServerAddress,
-    state: Mutex<State>,
+    state: Mutex<PoolShared>,
     events: Arc<Outbox<CmapEvent>>,
     establisher: Arc<Establisher>,
     observer: Box<dyn PoolObserver>,
@@ -80,13 +80,13 @@ pub(crate) struct Pool {
     maintenance: Notify,
     /// Notified when a connection was established or failed to be.
     established: Notify,
-    me: Weak<Pool>,
+    weak_self: Weak<Pool>,
 }
 
-struct State {
+struct PoolShared {
     /// Boxed, because each operation moves the connection.
     pool: core::Pool<Box<Connection>, Error>,
-    waiters: BTreeMap<WaiterId, oneshot::Sender<Answer>>,
+    waiters: BTreeMap<WaiterId, oneshot::Sender<CheckOutAnswer>>,
     establishing: BTreeMap<ConnectionId, AbortHandle>,
     interrupts: BTreeMap<ConnectionId, Arc<Interrupt>>,
     /// Number of failed connection attempts.
@@ -113,14 +113,14 @@ impl Pool {
         let mut effects = Vec::new();
         let pool =
             core::Pool::new(address.clone(), options, load_balanced, listening, &mut effects);
-        let state = State {
+        let state = PoolShared {
             pool,
             waiters: BTreeMap::new(),
             establishing: BTreeMap::new(),
             interrupts: BTreeMap::new(),
             failures: 0,
         };
-        let pool = Arc::new_cyclic(|me| Self {
+        let pool = Arc::new_cyclic(|weak_self| Self {
             address,
             state: Mutex::new(state),
             events,
@@ -133,9 +133,9 @@ impl Pool {
             maintenance_interval: maintenance_interval(options),
             maintenance: Notify::new(),
             established: Notify::new(),
-            me: me.clone(),
+            weak_self: weak_self.clone(),
         });
-        let ((), deferred) = pool.change_quietly(|_, done| done.append(&mut effects));
+        let ((), deferred) = pool.change_deferred(|_, done| done.append(&mut effects));
         pool.establisher.spawn(maintain(Arc::clone(&pool)));
         (pool, deferred)
     }
@@ -151,7 +151,7 @@ impl Pool {
         let mut discards_left = None;
         loop {
             let connection = self.check_out_any(until).await?;
-            if connection.is_undisturbed() {
+            if connection.is_healthy() {
                 return Ok(connection);
             }
             // The server closed the idle connection. Nothing was sent, so the next connection or a
@@ -159,7 +159,7 @@ impl Pool {
             // connections, too.
             let left = discards_left.get_or_insert_with(|| self.counts().total);
             if *left == 0 {
-                return Err(self.give_up_on(connection));
+                return Err(self.report_closed(connection));
             }
             *left -= 1;
             connection.discard(ConnectionClosedReason::Error, None);
@@ -168,9 +168,9 @@ impl Pool {
 
     /// Reports a new connection that the server closed, or on which it sent bytes, before any
     /// request.
-    fn give_up_on(&self, connection: PooledConnection) -> Error {
-        let text = "the server closes connections, or speaks unasked, right after the handshake";
-        let error = Error::network(NetworkFailure::ClosedByUs, text).with_server(&self.address);
+    fn report_closed(&self, connection: PooledConnection) -> Error {
+        let text = "the server closed the connection, or sent an unexpected message, right after the handshake";
+        let error = Error::network(NetworkFailure::ClosedByClient, text).with_server(&self.address);
         self.observer.operation_failed(&connection, connection.generation(), &error);
         connection.discard(ConnectionClosedReason::Error, Some(&error));
         error
@@ -189,28 +189,30 @@ impl Pool {
             });
         let wait = match answer {
             Ok(Ok(conn)) => return Ok(PooledConnection::new(conn, Arc::clone(self))),
-            Ok(Err(error)) => return Err(self.explain(error)),
+            Ok(Err(error)) => return Err(self.check_out_error(error)),
             Err((waiter, receiver)) => Wait::new(self, waiter, receiver),
         };
-        wait.answer(until).await
+        wait.connection(until).await
     }
 
-    fn explain(&self, error: CheckOutError<Error>) -> Error {
+    fn check_out_error(&self, error: CheckOutError<Error>) -> Error {
         match error {
             CheckOutError::Connect(error) => error,
             CheckOutError::Closed if self.observer.is_closed() => Error::new(ErrorKind::Shutdown),
             CheckOutError::Closed => Error::new(ErrorKind::ConnectionPoolCleared {
-                message: format!("{} is no longer part of the deployment", self.address),
+                message: format!("the server {} was removed from the topology", self.address),
             })
             .with_server(&self.address),
             CheckOutError::Cleared { cause } => Error::new(ErrorKind::ConnectionPoolCleared {
                 message: match cause {
                     Some(cause) => format!(
-                        "the connections to {} were given up because another operation failed: \
-                         {cause}",
+                        "the connection pool of {} was cleared after another error: {cause}",
                         self.address
                     ),
-                    None => format!("there are no connections to {} yet", self.address),
+                    None => format!(
+                        "the connection pool of {} is paused until a heartbeat succeeds",
+                        self.address
+                    ),
                 },
             })
             .with_server(&self.address),
@@ -220,12 +222,12 @@ impl Pool {
 
     /// Marks the pool as ready.
     pub(crate) fn ready(&self) -> DeferredEffects {
-        self.change_quietly(|state, effects| state.pool.ready(Instant::now(), effects)).1
+        self.change_deferred(|state, effects| state.pool.ready(Instant::now(), effects)).1
     }
 
     /// Establishes connections for operations that wait for a server.
-    pub(crate) fn expect(&self, operations: usize) -> DeferredEffects {
-        self.change_quietly(|state, effects| {
+    pub(crate) fn preconnect(&self, operations: usize) -> DeferredEffects {
+        self.change_deferred(|state, effects| {
             state.pool.preconnect(operations, Instant::now(), effects);
         })
         .1
@@ -234,8 +236,8 @@ impl Pool {
     /// Clears the pool: increments the generation.
     pub(crate) fn clear(&self, clear: ClearRequest<Error>) -> DeferredEffects {
         let cleared =
-            self.change_quietly(|state, effects| state.pool.clear(clear, Instant::now(), effects));
-        // Wakes [`filled`](Self::filled): pending connections may have been aborted.
+            self.change_deferred(|state, effects| state.pool.clear(clear, Instant::now(), effects));
+        // Wakes [`wait_until_filled`](Self::wait_until_filled): pending connections may have been aborted.
         self.established.notify_waiters();
         cleared.1
     }
@@ -244,14 +246,14 @@ impl Pool {
     pub(crate) fn close(&self) -> DeferredEffects {
         self.maintenance.notify_one();
         let closed =
-            self.change_quietly(|state, effects| state.pool.close(Instant::now(), effects));
+            self.change_deferred(|state, effects| state.pool.close(Instant::now(), effects));
         self.established.notify_waiters();
         closed.1
     }
 
     /// Waits until `wanted` connections are established, or one fails. (A failure does not always
     /// clear the pool: the server may be overloaded.)
-    pub(crate) async fn filled(&self, wanted: usize) {
+    pub(crate) async fn wait_until_filled(&self, wanted: usize) {
         let failures_before = lock(&self.state).failures;
         loop {
             let established = self.established.notified();
@@ -274,17 +276,17 @@ impl Pool {
     }
 
     /// Changes the state and performs all effects.
-    fn change<R>(&self, change: impl FnOnce(&mut State, &mut Vec<Effect>) -> R) -> R {
-        let (result, deferred) = self.change_quietly(change);
+    fn change<R>(&self, change: impl FnOnce(&mut PoolShared, &mut Vec<Effect>) -> R) -> R {
+        let (result, deferred) = self.change_deferred(change);
         deferred.run();
         result
     }
 
     /// Changes the state and performs the effects that require the lock. Returns the others, for
     /// callers that hold a lock themselves.
-    fn change_quietly<R>(
+    fn change_deferred<R>(
         &self,
-        change: impl FnOnce(&mut State, &mut Vec<Effect>) -> R,
+        change: impl FnOnce(&mut PoolShared, &mut Vec<Effect>) -> R,
     ) -> (R, DeferredEffects) {
         let mut effects = Vec::new();
         let mut state = lock(&self.state);
@@ -295,20 +297,20 @@ impl Pool {
             if matches!(effect, Effect::Emit(_)) {
                 deferred.events.get_or_insert_with(|| Arc::clone(&self.events));
             }
-            deferred.effects.extend(self.note(&mut state, effect));
+            deferred.effects.extend(self.perform_locked(&mut state, effect));
         }
         (result, deferred)
     }
 
     /// Performs an effect under the lock. Returns the part to perform afterwards.
-    fn note(&self, state: &mut State, effect: Effect) -> Option<DeferredEffect> {
+    fn perform_locked(&self, state: &mut PoolShared, effect: Effect) -> Option<DeferredEffect> {
         match effect {
             Effect::Emit(event) => {
                 self.events.push(event);
                 None
             }
             Effect::Connect { id, generation, awaited } => {
-                let pool = self.me.upgrade()?;
+                let pool = self.weak_self.upgrade()?;
                 let task = self.establisher.spawn(pool.establish(id, generation, awaited));
                 state.establishing.insert(id, task);
                 None
@@ -318,11 +320,11 @@ impl Pool {
                 None
             }
             Effect::Deliver(waiter, conn) => {
-                let connection = PooledConnection::new(conn, self.me.upgrade()?);
-                Some(DeferredEffect::Answer(state.waiters.remove(&waiter), Ok(connection)))
+                let connection = PooledConnection::new(conn, self.weak_self.upgrade()?);
+                Some(DeferredEffect::Deliver(state.waiters.remove(&waiter), Ok(connection)))
             }
             Effect::Fail(waiter, error) => {
-                Some(DeferredEffect::Answer(state.waiters.remove(&waiter), Err(error)))
+                Some(DeferredEffect::Deliver(state.waiters.remove(&waiter), Err(error)))
             }
             Effect::Close { id, payload, .. } => {
                 state.interrupts.remove(&id);
@@ -385,7 +387,7 @@ impl Pool {
 
 /// Effects to perform after all locks are released.
 #[derive(Default)]
-#[must_use = "somebody may be waiting"]
+#[must_use = "operations may wait for these effects"]
 pub(crate) struct DeferredEffects {
     events: Option<Arc<Outbox<CmapEvent>>>,
     effects: Vec<DeferredEffect>,
@@ -406,7 +408,7 @@ impl DeferredEffects {
 enum DeferredEffect {
     /// Result for a waiting operation. If its future was dropped, so is the connection, which is
     /// then checked in.
-    Answer(Option<oneshot::Sender<Answer>>, Answer),
+    Deliver(Option<oneshot::Sender<CheckOutAnswer>>, CheckOutAnswer),
     Close(Box<Connection>),
     Interrupt(Arc<Interrupt>),
 }
@@ -414,8 +416,8 @@ enum DeferredEffect {
 impl DeferredEffect {
     fn run(self) {
         match self {
-            Self::Answer(Some(sender), answer) => drop(sender.send(answer)),
-            Self::Answer(None, answer) => drop(answer),
+            Self::Deliver(Some(sender), answer) => drop(sender.send(answer)),
+            Self::Deliver(None, answer) => drop(answer),
             Self::Close(connection) => drop(connection),
             Self::Interrupt(interrupt) => interrupt.trip(),
         }

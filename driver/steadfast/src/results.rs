@@ -10,6 +10,7 @@ pub use crate::write_results::{
 use crate::{options::CreateCollectionOptions, serde_helpers::number};
 
 /// Result of [`create_index`](crate::Collection::create_index).
+/// See [`createIndexes`](https://www.mongodb.com/docs/manual/reference/command/createIndexes/).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateIndexResult {
@@ -18,6 +19,7 @@ pub struct CreateIndexResult {
 }
 
 /// Result of [`create_indexes`](crate::Collection::create_indexes).
+/// See [`createIndexes`](https://www.mongodb.com/docs/manual/reference/command/createIndexes/).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateIndexesResult {
@@ -53,6 +55,7 @@ pub struct CollectionSpecificationInfo {
 
 /// Specification of a collection, as returned by
 /// [`Database::list_collections`](crate::Database::list_collections).
+/// See [`listCollections`](https://www.mongodb.com/docs/manual/reference/command/listCollections/).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -75,6 +78,7 @@ pub struct CollectionSpecification {
 
 /// Specification of a database, as returned by
 /// [`Client::list_databases`](crate::Client::list_databases).
+/// See [`listDatabases`](https://www.mongodb.com/docs/manual/reference/command/listDatabases/).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

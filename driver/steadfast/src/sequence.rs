@@ -96,15 +96,15 @@ impl Documents<'_> {
         }
     }
 
-    /// Calls `show` with each document.
-    pub(crate) fn for_each(&self, mut show: impl FnMut(&RawDocument)) -> Result<()> {
+    /// Calls `visit` with each document.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&RawDocument)) -> Result<()> {
         match self {
-            Self::Whole(documents) => split(documents, &mut show),
+            Self::Whole(documents) => split(documents, &mut visit),
             Self::Scattered { source, positions, .. } => {
                 let (mut positions, mut piece) = (positions.clone(), Vec::new());
                 while !positions.is_empty() {
                     source.append(&mut positions, &mut piece, 1)?;
-                    split(&piece, &mut show)?;
+                    split(&piece, &mut visit)?;
                     piece.clear();
                 }
                 Ok(())
@@ -113,15 +113,15 @@ impl Documents<'_> {
     }
 }
 
-/// Calls `show` with each document of a buffer.
-fn split(mut documents: &[u8], show: &mut impl FnMut(&RawDocument)) -> Result<()> {
+/// Calls `visit` with each document of a buffer.
+fn split(mut documents: &[u8], visit: &mut impl FnMut(&RawDocument)) -> Result<()> {
     while !documents.is_empty() {
         let length = documents.first_chunk().map(|length| i32::from_le_bytes(*length));
         let length = length.and_then(|length| usize::try_from(length).ok());
         let (document, others) = length
             .and_then(|length| documents.split_at_checked(length))
             .ok_or_else(|| Error::invalid_argument("the lengths of documents do not add up"))?;
-        show(RawDocument::from_bytes(document)?);
+        visit(RawDocument::from_bytes(document)?);
         documents = others;
     }
     Ok(())

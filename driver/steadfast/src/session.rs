@@ -37,13 +37,13 @@ pub(crate) fn unacknowledged() -> Error {
 /// Pool of server sessions of a client, and the cluster time.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    at_rest: Mutex<AtRest>,
+    pooled: Mutex<PooledSessions>,
     /// Highest cluster time (`$clusterTime`) of the deployment.
     cluster_time: Mutex<Option<Arc<ClusterTime>>>,
 }
 
 #[derive(Debug, Default)]
-struct AtRest {
+struct PooledSessions {
     pool: SessionPool,
     /// `logicalSessionTimeoutMinutes` of the deployment.
     lifetime: Option<Duration>,
@@ -55,21 +55,21 @@ impl Sessions {
     pub(crate) fn begin(
         self: &Arc<Self>,
         lifetime: Option<Duration>,
-        kind: Kind,
+        kind: SessionKind,
         now: Instant,
     ) -> Session {
         let server = {
-            let mut at_rest = lock(&self.at_rest);
-            at_rest.lifetime = lifetime.or(at_rest.lifetime);
-            let lifetime = at_rest.lifetime;
-            at_rest.pool.acquire(lifetime, now, Uuid::new)
+            let mut pooled = lock(&self.pooled);
+            pooled.lifetime = lifetime.or(pooled.lifetime);
+            let lifetime = pooled.lifetime;
+            pooled.pool.acquire(lifetime, now, Uuid::new)
         };
         Session {
             kind,
             sessions: Arc::clone(self),
-            state: Mutex::new(State {
+            state: Mutex::new(SessionState {
                 server: Some(server),
-                under_way: 0,
+                commands_in_progress: 0,
                 cluster_time: None,
                 operation_time: None,
                 snapshot_time: None,
@@ -78,13 +78,13 @@ impl Sessions {
                 pin: None,
                 pending_abort: None,
             }),
-            turn: OnceLock::new(),
+            operation_lock: OnceLock::new(),
         }
     }
 
     /// Removes all pooled sessions and returns their ids, for `endSessions`.
     pub(crate) fn drain(&self) -> Vec<Arc<RawDocumentBuf>> {
-        lock(&self.at_rest).pool.drain()
+        lock(&self.pooled).pool.drain()
     }
 
     /// Returns the highest cluster time of the deployment.
@@ -103,7 +103,7 @@ impl Sessions {
 
 /// Purpose of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SessionKind {
     /// Session of one operation and its cursor.
     Implicit,
     /// Explicit session, with or without causal consistency.
@@ -118,20 +118,20 @@ pub(crate) enum Kind {
 /// Session in use. Dropping it returns the server session to the pool, unless it is dirty.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) kind: Kind,
+    pub(crate) kind: SessionKind,
     sessions: Arc<Sessions>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     /// Locked by the transaction's operation in progress. Created with the first.
-    turn: OnceLock<Arc<tokio::sync::Mutex<()>>>,
+    operation_lock: OnceLock<Arc<tokio::sync::Mutex<()>>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SessionState {
     /// `Some` until the session is dropped.
     server: Option<ServerSession>,
     /// Number of commands without a reply yet. Those left at the end of the session are of dropped
     /// futures. It can exceed one, because `killCursors` runs in the background.
-    under_way: u32,
+    commands_in_progress: u32,
     cluster_time: Option<ClusterTime>,
     operation_time: Option<Timestamp>,
     snapshot_time: Option<Timestamp>,
@@ -188,23 +188,23 @@ impl Session {
     }
 
     /// Records that a command is about to be sent.
-    pub(crate) fn sending(&self, now: Instant) {
+    pub(crate) fn begin_command(&self, now: Instant) {
         let mut state = lock(&self.state);
-        state.under_way += 1;
+        state.commands_in_progress += 1;
         if let Some(server) = &mut state.server {
             server.mark_used(now);
         }
     }
 
     /// Records the reply to a command.
-    pub(crate) fn answered(&self) {
-        lock(&self.state).under_way -= 1;
+    pub(crate) fn reply_received(&self) {
+        lock(&self.state).commands_in_progress -= 1;
     }
 
     /// Records a network error before the reply, which makes the session dirty (pitfall 17).
     pub(crate) fn mark_dirty(&self) {
         let mut state = lock(&self.state);
-        state.under_way -= 1;
+        state.commands_in_progress -= 1;
         if let Some(server) = &mut state.server {
             server.mark_dirty();
         }
@@ -230,7 +230,7 @@ impl Session {
 
     /// Advances the operation time to that of a reply. Implicit sessions have none.
     pub(crate) fn record_operation_time(&self, time: Timestamp) {
-        if self.kind != Kind::Implicit {
+        if self.kind != SessionKind::Implicit {
             let mut state = lock(&self.state);
             state.operation_time = Some(later_timestamp(state.operation_time, time));
         }
@@ -238,7 +238,7 @@ impl Session {
 
     /// Sets the time of a snapshot session, unless it is set.
     pub(crate) fn set_snapshot_time(&self, time: Timestamp) {
-        if self.kind == Kind::Snapshot {
+        if self.kind == SessionKind::Snapshot {
             lock(&self.state).snapshot_time.get_or_insert(time);
         }
     }
@@ -247,9 +247,9 @@ impl Session {
     pub(crate) fn read_point(&self) -> Option<ReadPoint> {
         let state = lock(&self.state);
         match self.kind {
-            Kind::Implicit | Kind::Explicit { causal: false } => None,
-            Kind::Explicit { causal: true } => state.operation_time.map(ReadPoint::After),
-            Kind::Snapshot => Some(ReadPoint::At(state.snapshot_time)),
+            SessionKind::Implicit | SessionKind::Explicit { causal: false } => None,
+            SessionKind::Explicit { causal: true } => state.operation_time.map(ReadPoint::After),
+            SessionKind::Snapshot => Some(ReadPoint::At(state.snapshot_time)),
         }
     }
 }
@@ -267,12 +267,12 @@ impl Drop for Session {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         let Some(mut server) = state.server.take() else { return };
-        if state.under_way > 0 {
+        if state.commands_in_progress > 0 {
             server.mark_dirty();
         }
         let now = now();
-        let mut at_rest = lock(&self.sessions.at_rest);
-        let lifetime = at_rest.lifetime;
-        at_rest.pool.release(server, lifetime, now);
+        let mut pooled = lock(&self.sessions.pooled);
+        let lifetime = pooled.lifetime;
+        pooled.pool.release(server, lifetime, now);
     }
 }

@@ -25,13 +25,16 @@ mod verifier;
 #[cfg(feature = "tls")]
 pub(crate) use self::connector::{TlsConnector, TlsError};
 
-/// Without the cargo feature `tls` this type has no value.
+#[cfg(not(feature = "tls"))]
+pub(crate) use self::NoTlsConnector as TlsConnector;
+
+/// Connector without values, if the cargo feature `tls` is disabled.
 #[cfg(not(feature = "tls"))]
 #[derive(Clone, Debug)]
-pub(crate) enum TlsConnector {}
+pub(crate) enum NoTlsConnector {}
 
 #[cfg(not(feature = "tls"))]
-impl TlsConnector {
+impl NoTlsConnector {
     /// Diverges: there is no value to call it with.
     pub(crate) fn unreachable(&self) -> ! {
         match *self {}

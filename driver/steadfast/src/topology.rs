@@ -38,7 +38,7 @@ use steadfast_core::{
 use tokio::sync::watch;
 
 use self::monitor::Monitor;
-pub(crate) use self::{select::Selected, server::Server};
+pub(crate) use self::{select::SelectedServer, server::Server};
 use crate::{
     connection::{Connection, EstablishError, Establisher},
     error::{Error, ErrorKind, SYSTEM_OVERLOADED_ERROR},
@@ -48,7 +48,7 @@ use crate::{
 };
 
 /// Arguments of [`Topology::open`].
-pub(crate) struct Parts {
+pub(crate) struct TopologyConfig {
     /// Id of the topology in its events.
     pub(crate) id: ObjectId,
     pub(crate) settings: TopologySettings,
@@ -64,8 +64,8 @@ pub(crate) struct Parts {
 /// Topology of a client. Dropping the last reference closes it.
 pub(crate) struct Topology {
     id: ObjectId,
-    state: Mutex<State>,
-    view: watch::Sender<Arc<View>>,
+    state: Mutex<TopologyState>,
+    view: watch::Sender<Arc<TopologyView>>,
     closed: AtomicBool,
     selection: selection::SelectionSettings,
     selection_timeout: Duration,
@@ -74,28 +74,28 @@ pub(crate) struct Topology {
     establisher: Arc<Establisher>,
     events: Outbox<SdamEvent>,
     cmap_events: Arc<Outbox<CmapEvent>>,
-    me: WeakTopology,
+    weak_self: WeakTopology,
 }
 
-struct State {
+struct TopologyState {
     topology: sdam::Topology,
     servers: BTreeMap<ServerAddress, Arc<Server>>,
 }
 
 /// Snapshot for server selection: a description, and the servers in it.
 #[derive(Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct TopologyView {
     pub(crate) description: Arc<TopologyDescription>,
     servers: BTreeMap<ServerAddress, Arc<Server>>,
 }
 
 impl Topology {
     /// Opens the topology: creates the pools and starts the monitors.
-    pub(crate) fn open(parts: Parts) -> Arc<Self> {
+    pub(crate) fn open(parts: TopologyConfig) -> Arc<Self> {
         let (topology, effects) = sdam::Topology::new(parts.settings, Instant::now());
-        let this = Arc::new_cyclic(|me| Self {
+        let this = Arc::new_cyclic(|weak_self| Self {
             id: parts.id,
-            state: Mutex::new(State { topology, servers: BTreeMap::new() }),
+            state: Mutex::new(TopologyState { topology, servers: BTreeMap::new() }),
             view: watch::Sender::new(Arc::default()),
             closed: AtomicBool::new(false),
             selection: parts.selection,
@@ -105,7 +105,7 @@ impl Topology {
             establisher: parts.establisher,
             events: parts.sdam_events,
             cmap_events: Arc::new(parts.cmap_events),
-            me: WeakTopology(me.clone()),
+            weak_self: WeakTopology(weak_self.clone()),
         });
         this.change(None, |_| effects);
         this
@@ -122,7 +122,7 @@ impl Topology {
     }
 
     /// Returns the current view.
-    pub(crate) fn view(&self) -> Arc<View> {
+    pub(crate) fn view(&self) -> Arc<TopologyView> {
         Arc::clone(&self.view.borrow())
     }
 
@@ -152,7 +152,7 @@ impl Topology {
     fn change(
         &self,
         cause: Option<&Error>,
-        change: impl FnOnce(&mut State) -> Vec<TopologyEffect>,
+        change: impl FnOnce(&mut TopologyState) -> Vec<TopologyEffect>,
     ) {
         let mut state = lock(&self.state);
         let effects = change(&mut state);
@@ -170,7 +170,7 @@ impl Topology {
     /// Performs an effect under the lock. Returns the part to perform afterwards.
     fn perform(
         &self,
-        state: &mut State,
+        state: &mut TopologyState,
         effect: TopologyEffect,
         cause: Option<&Error>,
     ) -> Option<DeferredEffects> {
@@ -194,7 +194,7 @@ impl Topology {
             TopologyEffect::Preconnect(address) => {
                 // Each operation in server selection is a receiver.
                 let waiting = self.view.receiver_count();
-                Some(state.servers.get(&address)?.pool.expect(waiting))
+                Some(state.servers.get(&address)?.pool.preconnect(waiting))
             }
             TopologyEffect::ClearPool { address, service_id, interrupt_in_use, generation } => {
                 Some(state.servers.get(&address)?.pool.clear(ClearRequest {
@@ -214,11 +214,11 @@ impl Topology {
             }
             TopologyEffect::Publish(description) => {
                 let servers = state.servers.clone();
-                self.view.send_replace(Arc::new(View { description, servers }));
+                self.view.send_replace(Arc::new(TopologyView { description, servers }));
                 None
             }
             other => {
-                debug_assert!(false, "an effect that nobody performs: {other:?}");
+                debug_assert!(false, "unknown topology effect: {other:?}");
                 None
             }
         }
@@ -234,7 +234,7 @@ impl Topology {
             &self.pool_options,
             !monitored,
             Arc::clone(&self.establisher),
-            Box::new(self.me.clone()),
+            Box::new(self.weak_self.clone()),
             Arc::clone(&self.cmap_events),
         );
         let monitor = monitored.then(|| {
@@ -242,7 +242,7 @@ impl Topology {
                 address.clone(),
                 self.monitor_settings,
                 Arc::clone(&self.establisher),
-                self.me.clone(),
+                self.weak_self.clone(),
             )
         });
         (Arc::new(Server::new(address.clone(), pool, monitor)), effects)
@@ -331,7 +331,7 @@ impl Topology {
     ) {
         let cause = error_cause(error);
         if cause != ApplicationErrorKind::Other {
-            self.used(connection, generation, cause, error);
+            self.report_operation_error(connection, generation, cause, error);
         }
     }
 
@@ -344,10 +344,15 @@ impl Topology {
     ) {
         let message = failure.message.clone();
         let error = Error::new(ErrorKind::ConnectionPoolCleared { message });
-        self.used(connection, generation, ApplicationErrorKind::Command(failure), &error);
+        self.report_operation_error(
+            connection,
+            generation,
+            ApplicationErrorKind::Command(failure),
+            &error,
+        );
     }
 
-    fn used(
+    fn report_operation_error(
         &self,
         connection: &Connection,
         generation: Generation,
@@ -379,10 +384,10 @@ fn error_cause(error: &Error) -> ApplicationErrorKind {
     match &*error.kind {
         ErrorKind::Io(_) if error.is_network_timeout() => ApplicationErrorKind::NetworkTimeout,
         ErrorKind::Io(_) => ApplicationErrorKind::Network,
-        ErrorKind::Command(refused) => ApplicationErrorKind::Command(CommandFailure {
-            code: Some(refused.code).filter(|&code| code != 0),
-            message: refused.message.clone(),
-            topology_version: refused.topology_version,
+        ErrorKind::Command(command_error) => ApplicationErrorKind::Command(CommandFailure {
+            code: Some(command_error.code).filter(|&code| code != 0),
+            message: command_error.message.clone(),
+            topology_version: command_error.topology_version,
         }),
         _ => ApplicationErrorKind::Other,
     }

@@ -22,13 +22,13 @@ mod topology;
 use std::time::Duration;
 
 pub(crate) use self::{
-    command::{command, logs_commands},
-    connection::{connection, logs_connections},
+    command::{command, command_logging_enabled},
+    connection::{connection, connection_logging_enabled},
     retry::{overload_given_up, retrying},
     selection::{
         Operation, selection_failed, selection_started, selection_succeeded, selection_waits,
     },
-    topology::{logs_topology, topology},
+    topology::{topology, topology_logging_enabled},
 };
 
 /// Returns a duration in milliseconds, with a fraction.

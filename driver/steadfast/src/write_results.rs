@@ -6,6 +6,7 @@ use bson::Bson;
 use serde::Serialize;
 
 /// Result of [`insert_one`](crate::Collection::insert_one).
+/// See [`insert`](https://www.mongodb.com/docs/manual/reference/command/insert/).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -15,6 +16,7 @@ pub struct InsertOneResult {
 }
 
 /// Result of [`insert_many`](crate::Collection::insert_many).
+/// See [`insert`](https://www.mongodb.com/docs/manual/reference/command/insert/).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -24,6 +26,7 @@ pub struct InsertManyResult {
 }
 
 /// Result of an update or a replacement.
+/// See [`update`](https://www.mongodb.com/docs/manual/reference/command/update/).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -38,6 +41,7 @@ pub struct UpdateResult {
 }
 
 /// Result of a delete.
+/// See [`delete`](https://www.mongodb.com/docs/manual/reference/command/delete/).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -71,6 +75,7 @@ pub struct BulkWriteResult {
 }
 
 /// Numbers of documents written by [`Client::bulk_write`](crate::Client::bulk_write).
+/// See [`bulkWrite`](https://www.mongodb.com/docs/manual/reference/command/bulkWrite/).
 ///
 /// All are zero with an unacknowledged write concern (`w: 0`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

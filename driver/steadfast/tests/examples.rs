@@ -214,7 +214,7 @@ fn gridfs_seeks_in_a_file() {
 }
 
 #[test]
-fn deadlines_end_a_read_and_a_write() {
+fn timeouts_end_a_read_and_a_write() {
     let printed = run("deadlines");
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines.len(), 10, "{printed}");
@@ -259,7 +259,7 @@ fn sessions_read_their_own_writes_from_secondaries() {
 }
 
 #[test]
-fn pagination_sees_every_document_once() {
+fn pagination_returns_every_document_once() {
     assert_lines(
         &run("cursors_and_pagination"),
         &[

@@ -255,7 +255,7 @@ fn wrong_imports(file: &File, own: usize, reexports: &BTreeMap<String, String>) 
 }
 
 #[test]
-fn a_module_imports_only_from_below() {
+fn modules_import_only_lower_modules() {
     let files = sources();
     let root = files.iter().find(|file| file.module == "lib").expect("lib.rs");
     let reexports = reexports(&root.code);
@@ -275,7 +275,7 @@ fn a_module_imports_only_from_below() {
 }
 
 #[test]
-fn imports_from_above_are_found_in_every_form() {
+fn imports_of_higher_modules_are_found_in_every_form() {
     let root = code_of(
         "mod client; pub use bson; pub use self::{client::{Client, Inner}, client::A as Handle};",
     );
@@ -335,7 +335,7 @@ fn declared(files: &[File], keywords: &[&str]) -> BTreeMap<String, BTreeSet<Stri
 }
 
 #[test]
-fn a_method_is_called_only_from_above_the_module_that_adds_it() {
+fn methods_are_called_only_from_modules_above_their_own() {
     let mut files = sources();
     files.retain(|file| !MIRRORS.contains(&file.module.as_str()));
     let types = declared(&files, &["struct ", "enum "]);

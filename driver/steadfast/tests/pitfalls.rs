@@ -56,7 +56,7 @@ fn primary() -> Server {
     Server::builder().role(Role::Primary).start()
 }
 
-fn insert_of_things() -> ExpectedRequest {
+fn expected_insert() -> ExpectedRequest {
     insert("db.things").with(doc! { "documents": [{ "_id": 1 }] })
 }
 
@@ -78,8 +78,7 @@ fn transaction_id(request: &ReceivedRequest) -> (Document, i64) {
 async fn a_retry_carries_the_transaction_id_of_the_first_attempt() {
     // pitfall 8
     let server = primary();
-    let (first, second) =
-        (server.receives(insert_of_things()), server.receives(insert_of_things()));
+    let (first, second) = (server.receives(expected_insert()), server.receives(expected_insert()));
     let observed = PitfallClient::at(&server.uri("")).await;
     let inserting = observed.insert();
     let first = first.arrives().await;
@@ -96,8 +95,8 @@ async fn a_retry_carries_the_transaction_id_of_the_first_attempt() {
 async fn a_session_is_discarded_after_a_network_error_even_if_the_retry_succeeds() {
     // pitfall 17
     let server = primary();
-    server.expect(insert_of_things().then(hang_up()));
-    let (retry, next) = (server.receives(insert_of_things()), server.receives(insert_of_things()));
+    server.expect(expected_insert().then(hang_up()));
+    let (retry, next) = (server.receives(expected_insert()), server.receives(expected_insert()));
     let observed = PitfallClient::at(&server.uri("")).await;
     let inserting = observed.insert();
     let retry = retry.arrives().await;
@@ -114,7 +113,7 @@ async fn a_session_is_discarded_after_a_network_error_even_if_the_retry_succeeds
 }
 
 #[tokio::test]
-async fn a_dropped_future_leaves_no_half_read_reply_behind() {
+async fn dropped_future_leaves_no_partial_reply_on_the_connection() {
     // pitfall 21
     let server = primary();
     let expected_request = server.receives(command("dropped"));
@@ -139,8 +138,7 @@ async fn a_dropped_future_leaves_no_half_read_reply_behind() {
 async fn a_dropped_future_frees_its_pool_slot_and_discards_its_session() {
     // pitfall 22
     let server = primary();
-    let (first, second) =
-        (server.receives(insert_of_things()), server.receives(insert_of_things()));
+    let (first, second) = (server.receives(expected_insert()), server.receives(expected_insert()));
     let observed = PitfallClient::at(&server.uri("maxPoolSize=1")).await;
     let dropped = observed.insert();
     let first = first.arrives().await;
@@ -199,8 +197,8 @@ async fn a_request_that_times_out_keeps_its_connection() {
 async fn a_retry_after_a_pool_clear_opens_a_new_connection() {
     // pitfall 25
     let server = primary();
-    server.expect(insert_of_things().then(hang_up()));
-    server.expect(insert_of_things().then(reply(done())));
+    server.expect(expected_insert().then(hang_up()));
+    server.expect(expected_insert().then(reply(done())));
     let observed = PitfallClient::at(&server.uri("minPoolSize=3")).await;
     bounded(observed.client.warm_connection_pool()).await;
     observed.insert().await.unwrap().unwrap();
@@ -219,8 +217,8 @@ async fn a_retry_after_a_pool_clear_opens_a_new_connection() {
 async fn writes_that_share_one_connection_do_not_deadlock_when_it_breaks() {
     // pitfall 26
     let server = primary();
-    server.expect(insert_of_things().then(hang_up()));
-    server.expect(insert_of_things().then(reply(done())).times(5));
+    server.expect(expected_insert().then(hang_up()));
+    server.expect(expected_insert().then(reply(done())).times(5));
     let uri = server.uri("maxPoolSize=1&waitQueueTimeoutMS=15000");
     let observed = PitfallClient::at(&uri).await;
     let inserting: Vec<_> = (0..5).map(|_| observed.insert()).collect();
@@ -238,7 +236,7 @@ async fn a_failed_handshake_is_retried_or_raised_without_a_label() {
         let handshake = hello().that("opens a connection", is_handshake_for_operations);
         server.expect(handshake.then(hang_up()));
         if is_retried {
-            server.expect(insert_of_things().with(doc! { "txnNumber": 1 }).then(reply(done())));
+            server.expect(expected_insert().with(doc! { "txnNumber": 1 }).then(reply(done())));
         }
         let observed = PitfallClient::at(&server.uri(options)).await;
         match observed.insert().await.unwrap() {
@@ -259,7 +257,7 @@ async fn a_write_whose_pool_is_cleared_during_checkout_is_retried_or_raised_with
         let server = primary();
         let expected_request = server.receives(command("slow"));
         if is_retried {
-            server.expect(insert_of_things().with(doc! { "txnNumber": 1 }).then(reply(done())));
+            server.expect(expected_insert().with(doc! { "txnNumber": 1 }).then(reply(done())));
         }
         let observed = PitfallClient::at(&server.uri(&format!("maxPoolSize=1&{options}"))).await;
         let slow = observed.run("slow");
@@ -285,7 +283,7 @@ async fn a_write_whose_pool_is_cleared_during_checkout_is_retried_or_raised_with
 async fn an_unlabelled_error_of_a_server_since_4_4_is_neither_labelled_nor_retried() {
     // pitfall 29
     let server = primary();
-    server.expect(insert_of_things().then(error(91)));
+    server.expect(expected_insert().then(error(91)));
     let observed = PitfallClient::at(&server.uri("")).await;
     let error = observed.insert().await.unwrap().unwrap_err();
     assert_eq!(error.code(), Some(91));
@@ -320,8 +318,7 @@ async fn a_retry_has_a_new_request_id_and_the_latest_cluster_time() {
     let server = primary();
     let at = |time| doc! { "clusterTime": Timestamp { time, increment: 1 } };
     server.expect(command("first").then(reply(doc! { "ok": 1, "$clusterTime": at(7) })));
-    let (first, second) =
-        (server.receives(insert_of_things()), server.receives(insert_of_things()));
+    let (first, second) = (server.receives(expected_insert()), server.receives(expected_insert()));
     let observed = PitfallClient::at(&server.uri("")).await;
     observed.run("first").await.unwrap().unwrap();
     let inserting = observed.insert();
@@ -340,8 +337,8 @@ async fn a_retry_has_a_new_request_id_and_the_latest_cluster_time() {
 #[tokio::test]
 async fn a_write_is_retried_on_the_new_primary() {
     let set = Deployment::replica_set(3);
-    let expected_request = set.receives(insert_of_things().at(0));
-    set.expect(insert_of_things().at(2).then(reply(done())));
+    let expected_request = set.receives(expected_insert().at(0));
+    set.expect(expected_insert().at(2).then(reply(done())));
     // No heartbeat is due during this test: the members stream their new state.
     let observed = PitfallClient::at(&set.uri("heartbeatFrequencyMS=600000")).await;
     let inserting = observed.insert();

@@ -25,26 +25,46 @@ impl<'b> ElementWriter<'b> {
     }
 
     /// Appends a 32-bit integer.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL. Then nothing is appended.
     pub fn append_i32(&mut self, key: &str, value: i32) -> Result<&mut Self, WireError> {
         self.append_raw(key, ElementType::Int32, &value.to_le_bytes())
     }
 
     /// Appends a 64-bit integer.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL. Then nothing is appended.
     pub fn append_i64(&mut self, key: &str, value: i64) -> Result<&mut Self, WireError> {
         self.append_raw(key, ElementType::Int64, &value.to_le_bytes())
     }
 
     /// Appends a 64-bit floating-point number.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL. Then nothing is appended.
     pub fn append_f64(&mut self, key: &str, value: f64) -> Result<&mut Self, WireError> {
         self.append_raw(key, ElementType::Double, &value.to_le_bytes())
     }
 
     /// Appends a boolean.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL. Then nothing is appended.
     pub fn append_bool(&mut self, key: &str, value: bool) -> Result<&mut Self, WireError> {
         self.append_raw(key, ElementType::Boolean, &[u8::from(value)])
     }
 
     /// Appends a string. The value may contain NULs, the key may not.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL, or if the value is longer than a BSON string can be. Then nothing is appended.
     pub fn append_str(&mut self, key: &str, value: &str) -> Result<&mut Self, WireError> {
         let length = i32::try_from(value.len() + 1)
             .map_err(|_| WireError::TooLongToWrite { what: "a string", length: value.len() })?;
@@ -56,6 +76,10 @@ impl<'b> ElementWriter<'b> {
     }
 
     /// Appends a document.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL. Then nothing is appended.
     pub fn append_document(
         &mut self,
         key: &str,
@@ -65,6 +89,10 @@ impl<'b> ElementWriter<'b> {
     }
 
     /// Appends an array.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL. Then nothing is appended.
     pub fn append_array(
         &mut self,
         key: &str,
@@ -74,6 +102,10 @@ impl<'b> ElementWriter<'b> {
     }
 
     /// Appends a value of any type, given as its BSON encoding. The encoding is not validated.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL. Then nothing is appended.
     pub fn append_raw(
         &mut self,
         key: &str,
@@ -108,6 +140,10 @@ impl<'b> ElementWriter<'b> {
     /// message.finish()?;
     /// # Ok::<(), steadfast_wire::WireError>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key contains a NUL, or if `write` fails.
     pub fn append_with(
         &mut self,
         key: &str,

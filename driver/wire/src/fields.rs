@@ -76,7 +76,7 @@ fn split_cstring(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Returns the number of bytes of a value, from its type and its own length.
 #[inline]
 fn value_length(element_type: u8, value: &[u8]) -> Option<usize> {
-    let said = || usize::try_from(i32::from_le_bytes(*value.first_chunk()?)).ok();
+    let declared_length = || usize::try_from(i32::from_le_bytes(*value.first_chunk()?)).ok();
     match element_type {
         0x06 | 0x0a | 0x7f | 0xff => Some(0),
         0x08 => Some(1),
@@ -84,15 +84,15 @@ fn value_length(element_type: u8, value: &[u8]) -> Option<usize> {
         0x01 | 0x09 | 0x11 | 0x12 => Some(8),
         0x07 => Some(12),
         0x13 => Some(16),
-        0x02 | 0x0d | 0x0e => said()?.checked_add(4),
-        0x03 | 0x04 | 0x0f => said(),
-        0x05 => said()?.checked_add(5),
+        0x02 | 0x0d | 0x0e => declared_length()?.checked_add(4),
+        0x03 | 0x04 | 0x0f => declared_length(),
+        0x05 => declared_length()?.checked_add(5),
         0x0b => {
             let (pattern, rest) = split_cstring(value)?;
             let (options, _) = split_cstring(rest)?;
             Some(pattern.len() + options.len() + 2)
         }
-        0x0c => said()?.checked_add(4 + 12),
+        0x0c => declared_length()?.checked_add(4 + 12),
         _ => None,
     }
 }

@@ -107,6 +107,10 @@ impl OpQuery {
 /// assert_eq!(length, buffer.len());
 /// # Ok::<(), steadfast_wire::WireError>(())
 /// ```
+///
+/// # Errors
+///
+/// Fails if the message is longer than its length field can express.
 pub fn write_legacy_hello(
     out: &mut Vec<u8>,
     request_id: i32,

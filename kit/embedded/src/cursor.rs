@@ -210,24 +210,24 @@ impl Cursor {
 impl CursorOwner {
     /// Returns an error if a command of another session or transaction fetches from the cursor.
     pub(crate) fn check(&self, id: i64, asks: &CursorOwner) -> Result<(), Fault> {
-        let refused = |code, how: String| {
+        let rejected = |code, how: String| {
             Err(Fault::location(code, format!("Cannot run getMore on cursor {id}, which {how}")))
         };
         match (&self.session, &asks.session) {
             (None, Some(by)) => {
-                return refused(
+                return rejected(
                     50736,
                     format!("was not created in a session, in session {}", name(by)),
                 );
             }
             (Some(opened), None) => {
-                return refused(
+                return rejected(
                     50737,
                     format!("was created in session {}, without an lsid", name(opened)),
                 );
             }
             (Some(opened), Some(by)) if opened != by => {
-                return refused(
+                return rejected(
                     50738,
                     format!("was created in session {}, in session {}", name(opened), name(by)),
                 );
@@ -236,13 +236,13 @@ impl CursorOwner {
         }
         match (self.transaction, asks.transaction) {
             (None, Some(by)) => {
-                refused(50739, format!("was not created in a transaction, in transaction {by}"))
+                rejected(50739, format!("was not created in a transaction, in transaction {by}"))
             }
             (Some(opened), None) => {
-                refused(50740, format!("was created in transaction {opened}, without a txnNumber"))
+                rejected(50740, format!("was created in transaction {opened}, without a txnNumber"))
             }
             (Some(opened), Some(by)) if opened != by => {
-                refused(50741, format!("was created in transaction {opened}, in transaction {by}"))
+                rejected(50741, format!("was created in transaction {opened}, in transaction {by}"))
             }
             (None, None) | (Some(_), Some(_)) => Ok(()),
         }

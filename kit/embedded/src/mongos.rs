@@ -135,8 +135,8 @@ impl Mongos {
     /// Returns `true` for commands that open or continue a change stream. Before 4.4 their errors
     /// have no label for resumable errors.
     pub(crate) fn uses_change_stream(&self, name: &str, body: &Document) -> bool {
-        let tells = self.server_info.max_wire_version >= 9;
-        tells
+        let has_error_labels = self.server_info.max_wire_version >= 9;
+        has_error_labels
             && match name {
                 "aggregate" => command::opens_change_stream(body),
                 "getMore" => {

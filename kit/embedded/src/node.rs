@@ -140,8 +140,8 @@ impl Node {
     /// Returns `true` for commands that open or continue a change stream. Before 4.4 their errors
     /// have no label for resumable errors.
     pub(crate) fn uses_change_stream(&self, name: &str, body: &Document) -> bool {
-        let tells = self.server_info.max_wire_version >= 9;
-        tells
+        let has_error_labels = self.server_info.max_wire_version >= 9;
+        has_error_labels
             && match name {
                 "aggregate" => command::opens_change_stream(body),
                 "getMore" => self.cursors().awaits_data(body.get_i64("getMore").unwrap_or(0)),

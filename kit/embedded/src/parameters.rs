@@ -51,28 +51,28 @@ fn is_parameter(key: &str, command: &str) -> bool {
 
 /// Runs `setParameter`. All parameters are set, or none.
 pub(crate) fn set(server: &Server, command: &Document) -> Result<Document, Document> {
-    let refused = |message: String| doc! { "ok": 0.0, "errmsg": message };
-    let wanted: Vec<_> =
+    let rejected = |message: String| doc! { "ok": 0.0, "errmsg": message };
+    let expected: Vec<_> =
         command.iter().filter(|(key, _)| is_parameter(key, "setParameter")).collect();
-    if wanted.is_empty() {
-        return Err(refused("no option found to set, use help:true to see options ".to_owned()));
+    if expected.is_empty() {
+        return Err(rejected("no option found to set, use help:true to see options ".to_owned()));
     }
-    for (name, _) in &wanted {
+    for (name, _) in &expected {
         match KNOWN.iter().find(|(known, _)| known == name) {
             Some((_, true)) => {}
             Some((_, false)) => {
-                return Err(refused(format!("not allowed to change [{name}] at runtime")));
+                return Err(rejected(format!("not allowed to change [{name}] at runtime")));
             }
             None => {
-                return Err(refused(format!(
+                return Err(rejected(format!(
                     "attempted to set unrecognized parameter [{name}], use help:true to see options "
                 )));
             }
         }
     }
     let was =
-        wanted.first().and_then(|(name, _)| parameter_value(server, name)).unwrap_or(Bson::Null);
-    for (name, value) in wanted {
+        expected.first().and_then(|(name, _)| parameter_value(server, name)).unwrap_or(Bson::Null);
+    for (name, value) in expected {
         apply(server, name, value).map_err(|fault| fault.to_reply())?;
     }
     Ok(doc! { "was": was, "ok": 1.0 })

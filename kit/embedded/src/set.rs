@@ -35,7 +35,7 @@ use super::{
 pub(crate) use concern::ReadSnapshot;
 pub(crate) use faults::ExecutionCount;
 pub(crate) use primary_writer::PrimaryWriter;
-pub(crate) use state::{MemberEpoch, MemberState, Role, State};
+pub(crate) use state::{MemberEpoch, MemberRole, MemberState, State};
 
 /// Time after an injected step-down during which the member is not electable.
 const STEP_DOWN_PERIOD: Duration = Duration::from_secs(10);

@@ -125,8 +125,8 @@ impl ChangeStream {
             return Err(resume_token::not_found(self.position));
         };
         let Some(first) = entries.first().filter(|_| self.start_unchecked) else { return Ok(()) };
-        let told = events(first, shard, &self.options);
-        if !told.iter().any(|event| event.position == self.position) {
+        let shown = events(first, shard, &self.options);
+        if !shown.iter().any(|event| event.position == self.position) {
             return Err(resume_token::not_found(self.position));
         }
         self.start_unchecked = false;

@@ -6,7 +6,7 @@ use bson::{Bson, DateTime, oid::ObjectId};
 use serde::Deserialize;
 
 /// Largest number of tokens of one counter that one update completes.
-const AT_ONCE: usize = 100;
+const MAX_TOKENS_PER_UPDATE: usize = 100;
 
 /// A counter with something to sweep, as [`documents::candidates`](super::documents::candidates) returns it.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,8 +54,8 @@ impl Candidate {
 
     /// The tokens that are due, in groups.
     pub(super) fn groups(&self) -> impl Iterator<Item = Tokens<'_>> {
-        let dated = self.dated.chunks(AT_ONCE).map(Tokens::Dated);
-        dated.chain(self.plain.chunks(AT_ONCE).map(Tokens::Plain))
+        let dated = self.dated.chunks(MAX_TOKENS_PER_UPDATE).map(Tokens::Dated);
+        dated.chain(self.plain.chunks(MAX_TOKENS_PER_UPDATE).map(Tokens::Plain))
     }
 
     /// Number of tokens that are not due, or of an unknown form.

@@ -120,7 +120,7 @@ fn explore(setting: ModelSetting) -> Exploration {
         counted: false,
         never: false,
         increments_left: 2,
-        losses_left: losses() + u8::from(!setting.is_stored),
+        losses_left: max_failures() + u8::from(!setting.is_stored),
         sweeps_left: 1,
         tombstone_removed: false,
     };
@@ -374,8 +374,8 @@ impl ModelSearch {
     }
 }
 
-/// Number of failures besides crashes.
-fn losses() -> u8 {
+/// Largest number of failures, without crashes.
+fn max_failures() -> u8 {
     std::env::var("STEADFAST_MODEL_LOSSES").map_or(1, |losses| losses.parse().expect("a number"))
 }
 
@@ -415,7 +415,7 @@ fn no_order_of_events_counts_a_stored_intent_twice_or_loses_it() {
     for gives_up in [true, false] {
         for delays_requests in [true, false] {
             let explored = assert_sound(ModelSetting::sound(true, gives_up, true, delays_requests));
-            // OmittedRule tombstones that are kept, this is unknown after the window.
+            // Without tombstones, this is unknown after the window.
             let never = (gives_up || delays_requests).then_some("never begun");
             for end in ["counted", "too late"].into_iter().chain(never) {
                 assert!(explored.ends.contains_key(end), "no increment ended with {end:?}");

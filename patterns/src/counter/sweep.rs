@@ -107,7 +107,7 @@ impl<'a> Sweep<'a> {
         self
     }
 
-    /// Sets the batch size of the cursor. Defaults to 100.
+    /// Sets the batch size of the cursor (`batchSize`). Defaults to 100.
     pub fn batch_size(mut self, batch_size: u32) -> Self {
         self.sweeper.batch_size = batch_size;
         self

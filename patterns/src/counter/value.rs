@@ -22,6 +22,15 @@ impl Counters {
     /// # Errors
     ///
     /// An [invalid response](steadfast::error::ErrorKind::InvalidResponse) if the field is not a whole number.
+    ///
+    /// ```no_run
+    /// # async fn run(events: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast_patterns::counter::Counters;
+    ///
+    /// let visits = Counters::new(&events).value("2016-06-28").await?.unwrap_or(0);
+    /// println!("{visits} visits");
+    /// # Ok(()) }
+    /// ```
     pub async fn value(&self, id: impl Into<Bson>) -> Result<Option<i64>> {
         Ok(self.value_with_pending(id).await?.map(|value| value.counted))
     }

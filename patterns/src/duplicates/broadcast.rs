@@ -7,7 +7,7 @@ use steadfast::error::{Error, Result};
 
 /// Rejects a filter that reads, or may read, the datacenter's field.
 pub(crate) fn check(filter: &Document, datacenter: &str) -> Result<()> {
-    if !names(filter, datacenter) {
+    if !filter_reads(filter, datacenter) {
         return Ok(());
     }
     Err(Error::invalid_argument(format!(
@@ -16,21 +16,21 @@ pub(crate) fn check(filter: &Document, datacenter: &str) -> Result<()> {
     )))
 }
 
-fn names(filter: &Document, field: &str) -> bool {
+fn filter_reads(filter: &Document, field: &str) -> bool {
     filter.iter().any(|(name, value)| match (name.as_str(), value) {
         ("$and" | "$or" | "$nor", Bson::Array(parts)) => {
-            parts.iter().filter_map(Bson::as_document).any(|part| names(part, field))
+            parts.iter().filter_map(Bson::as_document).any(|part| filter_reads(part, field))
         }
-        ("$expr", expression) => expresses(expression, field),
-        ("$jsonSchema", Bson::Document(schema)) => describes(schema, field),
-        ("$where", code) => mentions(code, field),
+        ("$expr", expression) => expression_reads(expression, field),
+        ("$jsonSchema", Bson::Document(schema)) => schema_constrains(schema, field),
+        ("$where", code) => javascript_mentions(code, field),
         (name, _) => overlaps(name, field),
     })
 }
 
 /// Returns `true` if an expression reads the field. A string that begins with a dollar sign counts as a path,
 /// also within `$literal`; a path in a variable (`$$doc.datacenter`) counts as one of the document.
-fn expresses(expression: &Bson, field: &str) -> bool {
+fn expression_reads(expression: &Bson, field: &str) -> bool {
     match expression {
         Bson::String(text) => {
             let path = match text.strip_prefix("$$") {
@@ -39,11 +39,11 @@ fn expresses(expression: &Bson, field: &str) -> bool {
             };
             path.is_some_and(|path| overlaps(path, field))
         }
-        Bson::Array(parts) => parts.iter().any(|part| expresses(part, field)),
+        Bson::Array(parts) => parts.iter().any(|part| expression_reads(part, field)),
         Bson::Document(parts) => parts.iter().any(|(operator, part)| match operator.as_str() {
-            "$getField" => gets(part, field),
-            "$function" => mentions(part, field) || expresses(part, field),
-            _ => expresses(part, field),
+            "$getField" => get_field_reads(part, field),
+            "$function" => javascript_mentions(part, field) || expression_reads(part, field),
+            _ => expression_reads(part, field),
         }),
         _ => false,
     }
@@ -51,7 +51,7 @@ fn expresses(expression: &Bson, field: &str) -> bool {
 
 /// Returns `true` if a `$getField` with this argument may read the field. The name is a string or a `$literal`; a
 /// computed name may be any.
-fn gets(argument: &Bson, field: &str) -> bool {
+fn get_field_reads(argument: &Bson, field: &str) -> bool {
     let (name, input) = match argument {
         Bson::Document(parts) if parts.contains_key("field") => {
             (parts.get("field"), parts.get("input"))
@@ -64,11 +64,11 @@ fn gets(argument: &Bson, field: &str) -> bool {
         Some(Bson::String(name)) => overlaps(name, field),
         _ => true,
     };
-    named || input.is_some_and(|input| expresses(input, field))
+    named || input.is_some_and(|input| expression_reads(input, field))
 }
 
 /// Returns `true` if JavaScript contains the first name of the field's path as a word.
-fn mentions(code: &Bson, field: &str) -> bool {
+fn javascript_mentions(code: &Bson, field: &str) -> bool {
     let first = field.split('.').next().unwrap_or(field);
     let in_text = |text: &str| {
         let is_of_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
@@ -77,13 +77,15 @@ fn mentions(code: &Bson, field: &str) -> bool {
     match code {
         Bson::String(text) | Bson::JavaScriptCode(text) => in_text(text),
         Bson::JavaScriptCodeWithScope(code) => in_text(&code.code),
-        Bson::Document(parts) => parts.get("body").is_some_and(|body| mentions(body, field)),
+        Bson::Document(parts) => {
+            parts.get("body").is_some_and(|body| javascript_mentions(body, field))
+        }
         _ => false,
     }
 }
 
 /// Returns `true` if a JSON schema constrains the field. `patternProperties` may match any.
-fn describes(schema: &Document, field: &str) -> bool {
+fn schema_constrains(schema: &Document, field: &str) -> bool {
     schema.iter().any(|(keyword, value)| match (keyword.as_str(), value) {
         ("properties", Bson::Document(named)) => named.keys().any(|name| overlaps(name, field)),
         ("patternProperties", _) => true,
@@ -92,14 +94,14 @@ fn describes(schema: &Document, field: &str) -> bool {
             overlaps(name, field)
                 || match needed {
                     Bson::Array(needed) => in_list(needed, field),
-                    Bson::Document(needed) => describes(needed, field),
+                    Bson::Document(needed) => schema_constrains(needed, field),
                     _ => false,
                 }
         }),
         ("allOf" | "anyOf" | "oneOf", Bson::Array(parts)) => {
-            parts.iter().filter_map(Bson::as_document).any(|part| describes(part, field))
+            parts.iter().filter_map(Bson::as_document).any(|part| schema_constrains(part, field))
         }
-        ("not", Bson::Document(part)) => describes(part, field),
+        ("not", Bson::Document(part)) => schema_constrains(part, field),
         _ => false,
     })
 }

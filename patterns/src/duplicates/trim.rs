@@ -38,8 +38,8 @@ const REREAD_COPIES: usize = 200;
 /// Without [`dry_run(false)`](Self::dry_run) nothing is deleted, and the report has what would be.
 ///
 /// A copy is deleted only if the one to keep exists and is equal to it in all but `_id` and datacenter. Both
-/// are read again for this comparison, from the primary with read concern `majority`. Copies that differ are reported and
-/// kept; only the application can decide between them. Marks, confirmations and deletes have write concern
+/// are read again for this comparison, from the primary with read concern `majority`. Copies that differ are
+/// reported and kept; only the application can decide between them. Marks, confirmations and deletes have write concern
 /// `majority`, not that of the collection.
 ///
 /// It can be interrupted, dropped or repeated at any time. Any number of trims can run at once, even if some keep
@@ -62,7 +62,8 @@ const REREAD_COPIES: usize = 200;
 /// Deletions so far are done; marks may be left.
 ///
 /// ```no_run
-/// # async fn run(alfa: steadfast::Collection<steadfast::bson::Document>, bravo: steadfast::Collection<steadfast::bson::Document>) -> Result<(), Box<dyn std::error::Error>> {
+/// # type Messages = steadfast::Collection<steadfast::bson::Document>;
+/// # async fn run(alfa: Messages, bravo: Messages) -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// use steadfast::bson::doc;
 /// use steadfast_patterns::duplicates::Duplicates;

@@ -21,8 +21,8 @@ use steadfast::{
 
 /// Largest number of documents, and of their bytes, in one attempt: less than any server accepts in one
 /// command, so that one reply covers all of them.
-const DOCUMENTS_AT_A_TIME: usize = 1000;
-const BYTES_AT_A_TIME: usize = 8 << 20;
+const MAX_BATCH_DOCUMENTS: usize = 1000;
+const MAX_BATCH_BYTES: usize = 8 << 20;
 
 /// Inserts `documents`, each once, with retries.
 ///
@@ -198,7 +198,7 @@ fn parts(documents: &[PreparedDocument]) -> Vec<Range<usize>> {
     let (mut start, mut bytes) = (0, 0);
     for (index, document) in documents.iter().enumerate() {
         let length = document.bytes.as_bytes().len();
-        let is_full = index - start == DOCUMENTS_AT_A_TIME || bytes + length > BYTES_AT_A_TIME;
+        let is_full = index - start == MAX_BATCH_DOCUMENTS || bytes + length > MAX_BATCH_BYTES;
         if is_full && index > start {
             parts.push(start..index);
             (start, bytes) = (index, 0);

@@ -16,8 +16,8 @@ mod outcome;
 
 /// Largest number of documents, and of their bytes, in a batch. Each batch has the whole time limit, so it is
 /// small enough for a healthy datacenter to acknowledge well within it.
-const MOST_DOCUMENTS: usize = 1000;
-const MOST_BYTES: usize = 4 << 20;
+const MAX_DOCUMENTS: usize = 1000;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Result of a document.
 type DocumentResult = Result<Receipt, LocalWriteError>;
@@ -47,7 +47,7 @@ pub(super) async fn insert_many(
                 continue;
             }
         };
-        let is_full = batch.len() == MOST_DOCUMENTS || bytes + document.size() > MOST_BYTES;
+        let is_full = batch.len() == MAX_DOCUMENTS || bytes + document.size() > MAX_BYTES;
         if is_full && !batch.is_empty() {
             write(writer, std::mem::take(&mut batch), &mut results).await;
             bytes = 0;
@@ -158,7 +158,7 @@ fn record_outcomes(
     let name = &writer.datacenters[ticket.datacenter].name;
     let (mut failed, mut unknown, mut cause) = (Vec::new(), Vec::new(), None);
     let (mut written, mut switched, mut rejected) = (0, Vec::new(), 0);
-    let outcomes = outcome::of_each(sent.len(), reply);
+    let outcomes = outcome::of_documents(sent.len(), reply);
     for ((mut entry, id), outcome) in sent.into_iter().zip(outcomes) {
         results[entry.index] = Some(match outcome {
             DocumentOutcome::Written => {

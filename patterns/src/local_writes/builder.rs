@@ -15,6 +15,18 @@ use steadfast::{
 };
 
 /// Builder of a [`LocalWriter`]. Returned by [`LocalWriter::builder`].
+///
+/// ```no_run
+/// # fn run(messages: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+/// use std::time::Duration;
+/// use steadfast_patterns::local_writes::LocalWriter;
+///
+/// let writer = LocalWriter::builder()
+///     .cluster(&messages, ["alfa", "bravo"])
+///     .acknowledged_within(Duration::from_millis(500))
+///     .build()?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct LocalWriterBuilder {
@@ -68,13 +80,13 @@ impl LocalWriterBuilder {
         self
     }
 
-    /// Sets the time limit for the acknowledgement of a datacenter, before the next one is tried. Defaults to
-    /// two seconds. It covers server selection, connection checkout and the driver's retries. If an election
+    /// Sets the time limit (`timeoutMS`) for the acknowledgement of a datacenter, before the next one is tried.
+    /// Defaults to two seconds. It covers server selection, connection checkout and the driver's retries. If an election
     /// takes longer, the write goes to the next datacenter. A remote datacenter needs a longer limit. A caller
     /// that drops the future earlier never reaches another datacenter.
     ///
     /// In a sharded cluster, `heartbeatFrequencyMS` plus `connectTimeoutMS` should be less than this, so that a
-    /// mongos that does not answer is detected, and writes are retried on another mongos, within this time.
+    /// mongos that does not reply is detected, and writes are retried on another mongos, within this time.
     pub fn acknowledged_within(mut self, limit: Duration) -> Self {
         self.acknowledged_within = limit;
         self
@@ -88,7 +100,8 @@ impl LocalWriterBuilder {
         self
     }
 
-    /// Sets the write concern. Defaults to `majority`; that of the collection is ignored. With a weaker one, a
+    /// Sets the [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/) (`writeConcern`).
+    /// Defaults to `majority`; that of the collection is ignored. With a weaker one, a
     /// failover may roll back a document for which there is a receipt.
     pub fn write_concern(mut self, concern: WriteConcern) -> Self {
         self.write_concern = concern;

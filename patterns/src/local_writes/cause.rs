@@ -20,11 +20,11 @@ pub(super) enum FailureCause {
 }
 
 /// Returns the cause of a failed insert.
-pub(super) fn of(error: &Error) -> FailureCause {
+pub(super) fn classify(error: &Error) -> FailureCause {
     match &*error.kind {
         ErrorKind::InvalidArgument { .. } => FailureCause::Document,
-        ErrorKind::Write(WriteFailure::WriteError(error)) => of_statement(error.code),
-        ErrorKind::Command(error) => of_command(error.code),
+        ErrorKind::Write(WriteFailure::WriteError(error)) => classify_statement(error.code),
+        ErrorKind::Command(error) => classify_command(error.code),
         // Among others: network errors, server selection errors, time-outs, write concern errors, and replies
         // that cannot be read. (The document was encoded before.)
         _ => FailureCause::Datacenter,
@@ -32,10 +32,10 @@ pub(super) fn of(error: &Error) -> FailureCause {
 }
 
 /// Returns the cause of a statement error with this code.
-pub(super) fn of_statement(code: i32) -> FailureCause {
-    if is_of_document(code) {
+pub(super) fn classify_statement(code: i32) -> FailureCause {
+    if is_document_code(code) {
         FailureCause::Document
-    } else if is_of_state(code) {
+    } else if is_state_code(code) {
         FailureCause::Datacenter
     } else {
         FailureCause::Unknown
@@ -44,17 +44,17 @@ pub(super) fn of_statement(code: i32) -> FailureCause {
 
 /// Returns the cause of a command error with this code. Command errors seldom concern a document, so a code in
 /// neither list is attributed to the datacenter.
-fn of_command(code: i32) -> FailureCause {
-    if is_of_document(code) { FailureCause::Document } else { FailureCause::Datacenter }
+fn classify_command(code: i32) -> FailureCause {
+    if is_document_code(code) { FailureCause::Document } else { FailureCause::Datacenter }
 }
 
 /// Returns `true` if every attempt failed for an unknown cause: every datacenter rejected the document.
 pub(super) fn is_rejected_by_all(attempts: &[FailedAttempt]) -> bool {
-    attempts.iter().all(|failed| of(&failed.error) == FailureCause::Unknown)
+    attempts.iter().all(|failed| classify(&failed.error) == FailureCause::Unknown)
 }
 
 /// Codes of a document that does not fit the collection, its validator, its indexes or its shard key.
-fn is_of_document(code: i32) -> bool {
+fn is_document_code(code: i32) -> bool {
     matches!(
         code,
         2 // BadValue
@@ -81,7 +81,7 @@ fn is_of_document(code: i32) -> bool {
 }
 
 /// Codes of the state of a server, of a shard behind a mongos, or of the network.
-fn is_of_state(code: i32) -> bool {
+fn is_state_code(code: i32) -> bool {
     matches!(
         code,
         0 // no code at all
@@ -153,7 +153,9 @@ fn is_of_state(code: i32) -> bool {
 pub(super) fn shows_that_it_is_up(error: &Error) -> bool {
     match error.code() {
         Some(13 | 20) => true, // Unauthorized, IllegalOperation
-        Some(_) | None => of(error) != FailureCause::Datacenter && !error.is_invalid_argument(),
+        Some(_) | None => {
+            classify(error) != FailureCause::Datacenter && !error.is_invalid_argument()
+        }
     }
 }
 
@@ -177,32 +179,32 @@ mod tests {
     #[test]
     fn document_codes_are_attributed_to_the_document() {
         for code in [2, 53, 61, 121, 171, 10334, 11000, 16755] {
-            assert_eq!(of(&write_error_with(code)), FailureCause::Document, "{code}");
+            assert_eq!(classify(&write_error_with(code)), FailureCause::Document, "{code}");
         }
-        assert_eq!(of(&Error::invalid_argument("too large")), FailureCause::Document);
+        assert_eq!(classify(&Error::invalid_argument("too large")), FailureCause::Document);
     }
 
     #[test]
     fn command_errors_with_document_codes_are_attributed_to_the_document() {
         for code in [2, 15, 22, 10334] {
-            assert_eq!(of_command(code), FailureCause::Document, "{code}");
+            assert_eq!(classify_command(code), FailureCause::Document, "{code}");
         }
         for code in [13, 50, 91, 10107] {
-            assert_eq!(of_command(code), FailureCause::Datacenter, "{code}");
+            assert_eq!(classify_command(code), FailureCause::Datacenter, "{code}");
         }
     }
 
     #[test]
     fn statement_errors_of_a_shards_state_are_attributed_to_the_datacenter() {
         for code in [6, 50, 91, 133, 189, 202, 449, 462, 8000, 10107, 13388, 14031] {
-            assert_eq!(of(&write_error_with(code)), FailureCause::Datacenter, "{code}");
+            assert_eq!(classify(&write_error_with(code)), FailureCause::Datacenter, "{code}");
         }
     }
 
     #[test]
     fn unlisted_statement_codes_have_an_unknown_cause() {
         for code in [3, 8001, 99_999] {
-            assert_eq!(of(&write_error_with(code)), FailureCause::Unknown, "{code}");
+            assert_eq!(classify(&write_error_with(code)), FailureCause::Unknown, "{code}");
         }
     }
 
@@ -212,7 +214,7 @@ mod tests {
         let concern: WriteConcernError = bson::deserialize_from_document(concern).unwrap();
         let concern = ErrorKind::Write(WriteFailure::WriteConcernError(concern));
         for error in [Error::from(concern), timed_out(), ErrorKind::Shutdown.into()] {
-            assert_eq!(of(&error), FailureCause::Datacenter, "{error}");
+            assert_eq!(classify(&error), FailureCause::Datacenter, "{error}");
         }
     }
 

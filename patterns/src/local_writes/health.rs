@@ -25,13 +25,13 @@
 //! There is at most one probe at a time. If no server can be selected, none is sent.
 //!
 //! A datacenter that acknowledges probes and fails writes is costly: each time that it is marked up, the next
-//! writes wait for it. So the first probe after a *relapse* (down again before it was up for [`LONGEST`]
+//! writes wait for it. So the first probe after a *relapse* (down again before it was up for [`MAX_WAIT_FACTOR`]
 //! times `every`) waits twice as long as the time before, up to that bound.
 
 use std::time::{Duration, Instant};
 
 /// Bound of the first probe's wait after relapses, in multiples of the default wait.
-const LONGEST: u32 = 30;
+const MAX_WAIT_FACTOR: u32 = 30;
 
 /// State of each datacenter.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Health {
             return None;
         }
         let was_up = now.saturating_duration_since(datacenter.since);
-        let longest = every.saturating_mul(LONGEST);
+        let longest = every.saturating_mul(MAX_WAIT_FACTOR);
         let relapsed = !datacenter.wait.is_zero() && was_up < longest;
         datacenter.wait =
             if relapsed { datacenter.wait.saturating_mul(2).min(longest) } else { every };

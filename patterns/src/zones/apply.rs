@@ -18,7 +18,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// Codes of servers while another client runs the same step: the lock, or the collection, is in use.
-const BUSY: [i32; 4] = [
+const CONFLICT_CODES: [i32; 4] = [
     24,  // LockTimeout
     46,  // LockBusy
     112, // WriteConflict
@@ -130,8 +130,8 @@ impl<'a> Apply<'a> {
             if is_done(self.plan, self.client, step).await {
                 return Ok(());
             }
-            let busy = error.code().is_some_and(|code| BUSY.contains(&code));
-            if attempts == MAX_ATTEMPTS || !(busy || retry::can_retry_at_once(&error)) {
+            let is_conflict = error.code().is_some_and(|code| CONFLICT_CODES.contains(&code));
+            if attempts == MAX_ATTEMPTS || !(is_conflict || retry::can_retry_at_once(&error)) {
                 return Err(error);
             }
             self.notify(ApplyProgress::Retried { step, error: &error });

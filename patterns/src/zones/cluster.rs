@@ -182,5 +182,5 @@ pub(super) fn starts_with(keys: &Document, beginning: &Document) -> bool {
         && keys
             .iter()
             .zip(beginning.keys())
-            .all(|((field, kind), wanted)| field == wanted && ascending(kind))
+            .all(|((field, kind), required)| field == required && ascending(kind))
 }

@@ -57,7 +57,7 @@ pub enum Contradiction {
         /// Shard key of the collection.
         key: Document,
         /// Shard key of the layout.
-        wanted: Document,
+        layout_key: Document,
     },
     /// The collection has a unique index that a collection with the layout's shard key cannot have.
     #[non_exhaustive]
@@ -83,7 +83,7 @@ pub enum Contradiction {
         /// The range.
         range: ZoneRange,
         /// The layout's shard key.
-        wanted: Document,
+        layout_key: Document,
     },
 }
 
@@ -129,13 +129,13 @@ impl fmt::Display for Contradiction {
                 };
                 write!(f, "{collection} is {what}. Use another collection")
             }
-            Self::OtherShardKey { collection, key, wanted } => write!(
+            Self::OtherShardKey { collection, key, layout_key } => write!(
                 f,
                 "{collection} is sharded already, by {}, not by {}. Use that key in the layout if it \
                  begins with the datacenter field, or use another collection, or reshard it \
                  (reshardCollection, since MongoDB 5.0)",
                 ShellDocument(key),
-                ShellDocument(wanted)
+                ShellDocument(layout_key)
             ),
             Self::UniqueIndex { name, keys, shard_key } => write!(
                 f,
@@ -153,14 +153,14 @@ impl fmt::Display for Contradiction {
                 ShellDocument(&range.max),
                 RemoveRangeCommand(range)
             ),
-            Self::RangeOfOtherKey { range, wanted } => write!(
+            Self::RangeOfOtherKey { range, layout_key } => write!(
                 f,
                 "{} up to {} is assigned to zone {}, but its bounds are not of the shard key {}. If that is \
                  obsolete: {}",
                 ShellDocument(&range.min),
                 ShellDocument(&range.max),
                 range.zone,
-                ShellDocument(wanted),
+                ShellDocument(layout_key),
                 RemoveRangeCommand(range)
             ),
         }

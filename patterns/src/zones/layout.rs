@@ -341,7 +341,7 @@ mod tests {
     const ONE: &[(&str, &[&str])] = &[("alfa", &["s0"])];
 
     #[test]
-    fn a_layout_is_read_from_a_document() {
+    fn layout_is_deserialized_from_a_document() {
         let document = doc! {
             "collection": "app.messages.new", "shard_key": ["datacenter", "userid", "_id"],
             "datacenters": { "bravo": ["s1", "s2"], "alfa": ["s0"] },
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_is_in_one_datacenter() {
+    fn shard_is_in_one_datacenter() {
         let two: &[(&str, &[&str])] = &[("alfa", &["s0"]), ("bravo", &["s1", "s0"])];
         assert!(rejection("app.m", KEY, two).contains("s0 is in two datacenters, alfa and bravo"));
         assert!(rejection("app.m", KEY, &[("alfa", &["s0", "s0"])]).contains("s0 is listed twice"));

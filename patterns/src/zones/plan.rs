@@ -67,6 +67,16 @@ impl Plan {
 /// # Errors
 ///
 /// All [`Contradictions`] between the layout and the cluster.
+///
+/// ```
+/// use steadfast_patterns::zones::{self, Cluster, Contradiction, Layout};
+///
+/// let layout = Layout::new("app.messages", ["datacenter", "userid"], [("alfa", ["shard0000"])])?;
+/// // A cluster without shards.
+/// let contradictions = zones::plan(&layout, &Cluster::default()).unwrap_err();
+/// assert!(matches!(contradictions.iter().next(), Some(Contradiction::UnknownShard { .. })));
+/// # Ok::<(), steadfast_patterns::zones::LayoutError>(())
+/// ```
 pub fn plan(layout: &Layout, cluster: &Cluster) -> Result<Plan, Contradictions> {
     let contradictions = contradictions(layout, cluster);
     if !contradictions.is_empty() {
@@ -155,17 +165,17 @@ fn of_collection(layout: &Layout, cluster: &Cluster) -> Vec<Contradiction> {
         }
         Some(CollectionKind::Collection) | None => {}
     }
-    let wanted = layout.key_pattern();
+    let layout_key = layout.key_pattern();
     if let Some(key) = &found.shard_key {
-        let same = key.len() == wanted.len() && starts_with(key, &wanted);
-        let other = Contradiction::OtherShardKey { collection, key: key.clone(), wanted };
+        let same = key.len() == layout_key.len() && starts_with(key, &layout_key);
+        let other = Contradiction::OtherShardKey { collection, key: key.clone(), layout_key };
         return if same { Vec::new() } else { vec![other] };
     }
     let id = |it: &bson::Document| it.len() == 1 && it.contains_key("_id");
     let broken = found
         .indexes
         .iter()
-        .filter(|index| index.unique && !id(&index.keys) && !starts_with(&index.keys, &wanted));
+        .filter(|index| index.unique && !id(&index.keys) && !starts_with(&index.keys, &layout_key));
     broken.map(|index| Contradiction::unique_index(index, layout)).collect()
 }
 
@@ -177,8 +187,8 @@ fn of_ranges(layout: &Layout, cluster: &Cluster) -> Vec<Contradiction> {
     }
     let contradiction = |range: &ZoneRange| {
         if ![&range.min, &range.max].iter().all(|it| bounds::has_fields_of_key(layout, it)) {
-            let (range, wanted) = (range.clone(), layout.key_pattern());
-            return Some(Contradiction::RangeOfOtherKey { range, wanted });
+            let (range, layout_key) = (range.clone(), layout.key_pattern());
+            return Some(Contradiction::RangeOfOtherKey { range, layout_key });
         }
         let datacenter = layout.datacenters().iter().map(|it| &it.name).find(|name| {
             let own = bounds::is_range_of(layout, &range.min, &range.max, name);
@@ -248,6 +258,16 @@ pub(super) fn blockers(cluster: &Cluster) -> Vec<String> {
 ///
 /// The collection stays sharded, and no document is deleted. Ranges and zones that differ from the layout are
 /// kept.
+///
+/// ```no_run
+/// # async fn run(client: steadfast::Client, layout: steadfast_patterns::zones::Layout)
+/// # -> Result<(), steadfast_patterns::zones::ZonesError> {
+/// use steadfast_patterns::zones::{self, Cluster};
+///
+/// let cluster = Cluster::read(&client, &layout).await?;
+/// zones::removal(&layout, &cluster).apply(&client).await?;
+/// # Ok(()) }
+/// ```
 pub fn removal(layout: &Layout, cluster: &Cluster) -> Plan {
     let mut steps = Vec::new();
     let mut notes = Vec::new();

@@ -20,7 +20,7 @@ use crate::{hello::COMMAND_NOT_FOUND, retry};
 use steadfast::{Client, error::Result as DriverResult};
 
 /// Wait between two reads of the status.
-const PAUSE: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Largest number of consecutive errors.
 const MAX_FAILURES_IN_A_ROW: u32 = 20;
 
@@ -184,6 +184,16 @@ impl Status {
 /// # Errors
 ///
 /// Those of [`Cluster::read`].
+///
+/// ```no_run
+/// # async fn run(client: steadfast::Client, layout: steadfast_patterns::zones::Layout)
+/// # -> Result<(), steadfast_patterns::zones::ZonesError> {
+/// use steadfast_patterns::zones;
+///
+/// let status = zones::status(&client, &layout).await?;
+/// println!("{status}");
+/// # Ok(()) }
+/// ```
 pub async fn status(client: &Client, layout: &Layout) -> Result<Status, ZonesError> {
     status_of(client, layout, Cluster::read(client, layout).await?).await
 }
@@ -230,6 +240,17 @@ async fn verdict(client: &Client, collection: &str) -> DriverResult<BalancerVerd
 /// # Cancellation
 ///
 /// It only reads.
+///
+/// ```no_run
+/// # async fn run(client: steadfast::Client, layout: steadfast_patterns::zones::Layout)
+/// # -> Result<(), steadfast_patterns::zones::ZonesError> {
+/// use steadfast_patterns::zones;
+///
+/// let seen = |status: &zones::Status| println!("{} chunks are misplaced", status.misplaced.len());
+/// let status = zones::until_compliant(&client, &layout, seen).await?;
+/// assert!(status.is_compliant());
+/// # Ok(()) }
+/// ```
 pub async fn until_compliant(
     client: &Client,
     layout: &Layout,
@@ -264,6 +285,6 @@ pub async fn until_compliant(
             }
             Err(error) => return Err(error),
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -1,13 +1,12 @@
-//! Operations that are sent again, and what is there afterwards: behind a proxy that loses requests and
-//! replies, on embedded deployments and on real servers; and the check of updates, judged by what updates
-//! do.
+//! Retries of operations behind a proxy that loses requests and replies, on embedded and real servers; and the
+//! check of updates.
 
 mod finds_deletes_updates;
 mod inserts;
 mod many_inserts;
 mod older_servers;
-mod refusals;
 mod update_check;
+mod validation;
 
 use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::{
@@ -17,92 +16,93 @@ use steadfast::{
 use steadfast_embedded::Deployment;
 use testbed::{Mongod, Options, ReplicaSet, Version};
 
-/// A collection behind a proxy, and the servers behind that.
-pub(crate) struct Stage {
+/// A collection behind a proxy, with its servers.
+pub(crate) struct ProxiedCollection {
     pub(crate) proxy: Proxy,
     pub(crate) client: Client,
     pub(crate) orders: Collection<Document>,
-    /// How often the driver itself sends a write that fails.
+    /// Number of attempts that the driver makes for a failed write.
     pub(crate) attempts: u64,
-    _servers: Servers,
+    _servers: RunningServers,
 }
 
-#[expect(dead_code, reason = "what is held ends with the stage")]
-enum Servers {
+#[expect(dead_code, reason = "what is held ends with the fixture")]
+enum RunningServers {
     Embedded(Deployment),
     Set(ReplicaSet),
     Standalone(Mongod),
 }
 
-impl Stage {
+impl ProxiedCollection {
     /// An embedded replica set.
     pub(crate) async fn embedded(retry_writes: bool) -> Self {
         let set = Deployment::replica_set(1).start();
-        Self::before(set.uri(), retry_writes, Servers::Embedded(set)).await
+        Self::before(set.uri(), retry_writes, RunningServers::Embedded(set)).await
     }
 
     /// An embedded sharded cluster.
     pub(crate) async fn sharded(retry_writes: bool) -> Self {
         let cluster = Deployment::sharded(&["alfa", "bravo"]).start();
-        Self::before(cluster.uri(), retry_writes, Servers::Embedded(cluster)).await
+        Self::before(cluster.uri(), retry_writes, RunningServers::Embedded(cluster)).await
     }
 
-    /// A set and a standalone server, embedded. Neither has retryable writes: the one is told not to, the
-    /// other knows none.
+    /// A replica set with `retryWrites=false` and a standalone server, both embedded: neither has retryable
+    /// writes.
     pub(crate) async fn each_embedded() -> Vec<Self> {
         let standalone = Deployment::standalone().start();
-        let standalone = Self::before(standalone.uri(), true, Servers::Embedded(standalone)).await;
+        let standalone =
+            Self::before(standalone.uri(), true, RunningServers::Embedded(standalone)).await;
         vec![Self::embedded(false).await, standalone]
     }
 
-    /// The same, and the same of real servers, unless these are not available.
+    /// Those of [`each_embedded`](Self::each_embedded), and real servers if they are available.
     pub(crate) async fn each() -> Vec<Self> {
-        let mut stages = Self::each_embedded().await;
+        let mut fixtures = Self::each_embedded().await;
         let Some(()) = testbed::found_or_skip(testbed::servers(Version::V6_0)) else {
-            return stages;
+            return fixtures;
         };
         let set = ReplicaSet::start(1, Options::new()).unwrap();
         let standalone = Mongod::standalone(Options::new()).unwrap();
-        stages.push(Self::before(set.uri(), false, Servers::Set(set)).await);
+        fixtures.push(Self::before(set.uri(), false, RunningServers::Set(set)).await);
         let uri = standalone.uri();
-        stages.push(Self::before(uri, true, Servers::Standalone(standalone)).await);
-        stages
+        fixtures.push(Self::before(uri, true, RunningServers::Standalone(standalone)).await);
+        fixtures
     }
 
     /// A real replica set, with retryable writes. `None` if it is not available.
     pub(crate) async fn real() -> Option<Self> {
         testbed::found_or_skip(testbed::servers(Version::V6_0))?;
         let real = ReplicaSet::start(1, Options::new()).unwrap();
-        Some(Self::before(real.uri(), true, Servers::Set(real)).await)
+        Some(Self::before(real.uri(), true, RunningServers::Set(real)).await)
     }
 
-    async fn before(uri: String, retry_writes: bool, servers: Servers) -> Self {
+    async fn before(uri: String, retry_writes: bool, servers: RunningServers) -> Self {
         let proxy = Proxy::builder(uri).start().await.unwrap();
         let uri = proxy.uri();
         let mark = if uri.contains('?') { "&" } else { "?" };
         let uri = format!("{uri}{mark}retryWrites={retry_writes}&retryReads=false");
         let client = Client::with_uri_str(uri).await.unwrap();
         let orders = client.database("shop").collection("orders");
-        let attempts = if retry_writes && knows_retries(&servers) { 2 } else { 1 };
+        let attempts = if retry_writes && supports_retryable_writes(&servers) { 2 } else { 1 };
         Self { proxy, client, orders, attempts, _servers: servers }
     }
 
-    /// Loses the reply to every attempt of one sending.
-    pub(crate) fn lose_sending(&self, command: &str) {
+    /// Loses the reply to every attempt of one call.
+    pub(crate) fn lose_attempt(&self, command: &str) {
         self.lose_replies(command, self.attempts);
     }
 
-    /// Loses the replies to the next so many of these commands: they are carried out.
+    /// Loses the replies to the next `times` of these commands. The server executes them.
     pub(crate) fn lose_replies(&self, command: &str, times: u64) {
         self.proxy.add(Rule::new(Reaction::lose_reply()).command(command).times(times));
     }
 
-    /// Loses the next so many of these commands: they are not carried out.
+    /// Loses the next `times` of these commands. The server does not execute them.
     pub(crate) fn lose_requests(&self, command: &str, times: u64) {
         self.proxy.add(Rule::new(Reaction::cut_request()).command(command).times(times));
     }
 
-    /// How often such a command has come to the proxy.
+    /// Returns the number of these commands that the proxy received.
     pub(crate) fn sent(&self, command: &str) -> usize {
         let ledger = self.proxy.ledger();
         ledger.entries().filter(|entry| *entry.command == *command).count()
@@ -112,7 +112,7 @@ impl Stage {
         self.orders.count_documents(filter).await.unwrap()
     }
 
-    /// Begins anew, without documents and without faults.
+    /// Removes all documents and faults.
     pub(crate) async fn clear(&self) {
         self.proxy.clear_rules();
         self.orders.delete_many(doc! {}).await.unwrap();
@@ -120,11 +120,11 @@ impl Stage {
     }
 }
 
-/// Whether the driver sends a write again by itself.
-fn knows_retries(servers: &Servers) -> bool {
+/// Returns `true` if the driver retries writes on these servers.
+fn supports_retryable_writes(servers: &RunningServers) -> bool {
     match servers {
-        Servers::Embedded(deployment) => deployment.uri().contains("replicaSet="),
-        Servers::Set(_) => true,
-        Servers::Standalone(_) => false,
+        RunningServers::Embedded(deployment) => deployment.uri().contains("replicaSet="),
+        RunningServers::Set(_) => true,
+        RunningServers::Standalone(_) => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Zones on an embedded cluster: what a plan does to it, and what is left when something goes wrong.
+//! Zones on an embedded cluster: effects of plans, and recovery from failures.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ fn layout() -> Layout {
     .unwrap()
 }
 
-/// A cluster whose chunks move only when the test says so.
+/// Starts a cluster whose balancer runs only when the test calls it.
 async fn cluster(version: &str) -> (Deployment, Client) {
     let shards = ["shard0000", "shard0001"];
     let deployment = Deployment::sharded(&shards).version(version).without_balancer().start();
@@ -39,8 +39,8 @@ async fn apply(client: &Client) {
     planned(client).await.apply(client).await.unwrap();
 }
 
-/// The shard that each datacenter's chunks are on.
-fn homes(deployment: &Deployment, datacenter: &str) -> Vec<String> {
+/// Returns the shards with chunks of a datacenter.
+fn shards_of(deployment: &Deployment, datacenter: &str) -> Vec<String> {
     let of_datacenter =
         |bound: &Document| bound.get_str("datacenter").is_ok_and(|it| it == datacenter);
     let chunks = deployment.chunks(MESSAGES).into_iter();
@@ -66,9 +66,9 @@ async fn chunks_are_on_the_right_shards_from_the_start() {
         let enables = matches!(plan.steps()[0].kind(), StepKind::EnableSharding { .. });
         assert_eq!(enables, matches!(version, "4.2" | "4.4" | "5.0"), "{version}");
         plan.apply(&client).await.unwrap();
-        assert_eq!(homes(&deployment, "alfa"), ["shard0000"], "{version}");
-        assert_eq!(homes(&deployment, "bravo"), ["shard0001"], "{version}");
-        assert!(!deployment.balancer_step().await.unwrap(), "nothing has to be moved");
+        assert_eq!(shards_of(&deployment, "alfa"), ["shard0000"], "{version}");
+        assert_eq!(shards_of(&deployment, "bravo"), ["shard0001"], "{version}");
+        assert!(!deployment.balancer_step().await.unwrap(), "no chunk has to be moved");
         let status = zones::status(&client, &layout()).await.unwrap();
         assert!(status.is_compliant(), "{version}: {status}");
         assert_eq!(
@@ -82,25 +82,25 @@ async fn chunks_are_on_the_right_shards_from_the_start() {
 }
 
 #[tokio::test]
-async fn what_is_applied_is_not_applied_again() {
+async fn applied_plan_has_no_steps_and_can_be_repeated() {
     for version in ["6.0", "8.0"] {
         let (_deployment, client) = cluster(version).await;
         let first = planned(&client).await;
         first.apply(&client).await.unwrap();
         let again = planned(&client).await;
         assert!(again.is_empty(), "{again}");
-        // An old plan, too, can be applied again: each step finds itself done.
+        // An old plan can be applied again: each of its steps is done.
         first.apply(&client).await.unwrap();
         assert!(planned(&client).await.is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_plan_that_ended_in_the_middle_is_finished_by_the_next() {
+async fn interrupted_plan_is_completed_by_the_next() {
     let commands = ["addShardToZone", "updateZoneKeyRange", "shardCollection"];
     for (version, command) in ["6.0", "8.0"].into_iter().flat_map(|v| commands.map(|it| (v, it))) {
         let (deployment, client) = cluster(version).await;
-        // 13: not allowed to. That does not pass by itself.
+        // 13 is `Unauthorized`, which is not retryable.
         let refuse = doc! {
             "configureFailPoint": "failCommand", "mode": { "skip": i32::from(command == "updateZoneKeyRange") },
             "data": { "failCommands": [command], "errorCode": 13 },
@@ -112,16 +112,16 @@ async fn a_plan_that_ended_in_the_middle_is_finished_by_the_next() {
         assert!(step.command().contains_key(command), "{error}");
         assert!(error.to_string().contains(&format!("step {number} of {steps} failed")), "{error}");
         let left = planned(&client).await;
-        assert_eq!(left.steps(), &plan.steps()[number - 1..], "those before are done");
+        assert_eq!(left.steps(), &plan.steps()[number - 1..], "the steps before are done");
         deployment.faults().disable_fail_point(0, "failCommand").unwrap();
         left.apply(&client).await.unwrap();
-        assert_eq!(homes(&deployment, "bravo"), ["shard0001"]);
+        assert_eq!(shards_of(&deployment, "bravo"), ["shard0001"]);
         assert!(planned(&client).await.is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_step_whose_reply_is_lost_or_that_meets_another_is_tried_again() {
+async fn step_is_retried_after_a_lost_reply_or_a_conflict() {
     let (deployment, client) = cluster("8.0").await;
     let data = [doc! { "closeConnection": true }, doc! { "errorCode": 117 }];
     for (mut data, command) in data.into_iter().zip(["addShardToZone", "shardCollection"]) {
@@ -148,7 +148,7 @@ async fn a_step_whose_reply_is_lost_or_that_meets_another_is_tried_again() {
 }
 
 #[tokio::test]
-async fn two_may_apply_at_the_same_time() {
+async fn two_clients_can_apply_a_plan_concurrently() {
     for version in ["6.0", "8.0"] {
         let (deployment, client) = cluster(version).await;
         let other = Client::with_uri_str(deployment.uri()).await.unwrap();
@@ -156,16 +156,16 @@ async fn two_may_apply_at_the_same_time() {
         let (one, two) = tokio::join!(one.apply(&client), two.apply(&other));
         one.unwrap();
         two.unwrap();
-        assert_eq!(homes(&deployment, "alfa"), ["shard0000"]);
+        assert_eq!(shards_of(&deployment, "alfa"), ["shard0000"]);
         assert_eq!(deployment.zone_ranges(MESSAGES).len(), 2);
     }
 }
 
 #[tokio::test]
-async fn progress_is_told_step_by_step() {
+async fn progress_reports_each_step() {
     let (_deployment, client) = cluster("8.0").await;
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let listener = told.clone();
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let listener = reported.clone();
     let plan = planned(&client).await;
     let applied = plan.apply(&client).progress(move |progress| {
         if let ApplyProgress::Done { number, steps, step, .. } = progress {
@@ -173,14 +173,14 @@ async fn progress_is_told_step_by_step() {
         }
     });
     applied.await.unwrap();
-    let told = told.lock().unwrap();
-    assert_eq!(told.len(), 5);
-    assert_eq!(told[0], "1/5 add shard0000 to zone alfa");
-    assert_eq!(told[4], "5/5 shard the collection by { datacenter: 1, userid: 1 }");
+    let reported = reported.lock().unwrap();
+    assert_eq!(reported.len(), 5);
+    assert_eq!(reported[0], "1/5 add shard0000 to zone alfa");
+    assert_eq!(reported[4], "5/5 shard the collection by { datacenter: 1, userid: 1 }");
 }
 
 #[tokio::test]
-async fn documents_that_were_there_before_are_moved_by_the_balancer() {
+async fn existing_documents_are_moved_by_the_balancer() {
     for version in ["6.0", "8.0"] {
         let (deployment, client) = cluster(version).await;
         insert(&client).await;
@@ -211,7 +211,7 @@ async fn documents_that_were_there_before_are_moved_by_the_balancer() {
 }
 
 #[tokio::test]
-async fn one_can_wait_for_the_balancer() {
+async fn until_compliant_waits_for_the_balancer() {
     let (_deployment, client) = cluster("8.0").await;
     insert(&client).await;
     apply(&client).await;
@@ -225,12 +225,12 @@ async fn one_can_wait_for_the_balancer() {
         seen.lock().unwrap().push(status.misplaced.len());
     });
     let status = tokio::time::timeout(std::time::Duration::from_secs(60), waited).await;
-    assert!(status.expect("it ends in time").unwrap().is_compliant());
+    assert!(status.expect("the wait ends").unwrap().is_compliant());
     assert_eq!(misplaced.lock().unwrap().last(), Some(&0));
 }
 
 #[tokio::test]
-async fn a_removal_takes_back_what_was_added_and_keeps_the_documents() {
+async fn removal_removes_zones_and_keeps_documents() {
     for version in ["4.2", "6.0", "8.0"] {
         let (deployment, client) = cluster(version).await;
         apply(&client).await;
@@ -258,12 +258,12 @@ async fn a_removal_takes_back_what_was_added_and_keeps_the_documents() {
         assert_eq!(zones, [vec![], vec![Bson::from("bravo")]]);
         let messages = client.database("app").collection::<Document>("messages");
         assert_eq!(messages.count_documents(doc! {}).await.unwrap(), 20);
-        assert!(!deployment.chunks(MESSAGES).is_empty(), "it stays sharded");
+        assert!(!deployment.chunks(MESSAGES).is_empty(), "the collection stays sharded");
     }
 }
 
 #[tokio::test]
-async fn a_status_is_a_table() {
+async fn status_is_displayed_as_a_table() {
     let (_deployment, client) = cluster("8.0").await;
     let before = zones::status(&client, &layout()).await.unwrap().to_string();
     assert!(before.starts_with("app.messages, not sharded\n"), "{before}");
@@ -285,18 +285,18 @@ async fn a_status_is_a_table() {
 }
 
 #[tokio::test]
-async fn without_a_router_there_are_no_zones() {
+async fn replica_set_is_rejected_as_not_mongos() {
     let set = Deployment::replica_set(1).start();
     let client = Client::with_uri_str(set.uri()).await.unwrap();
     let error = Cluster::read(&client, &layout()).await.unwrap_err();
     assert!(matches!(error, ZonesError::NotMongos { .. }));
-    let said = error.to_string();
-    assert!(said.starts_with("a member of the replica set rs0 answers"), "{said}");
-    assert!(said.contains("mongos"), "{said}");
+    let message = error.to_string();
+    assert!(message.starts_with("a member of the replica set rs0 replied"), "{message}");
+    assert!(message.contains("mongos"), "{message}");
 }
 
 #[tokio::test]
-async fn what_contradicts_the_cluster_is_told_and_changes_nothing() {
+async fn contradiction_is_reported_and_changes_nothing() {
     let (deployment, client) = cluster("8.0").await;
     let admin = client.database("admin");
     let other = doc! { "shardCollection": MESSAGES, "key": { "userid": "hashed" } };
@@ -317,7 +317,7 @@ async fn what_contradicts_the_cluster_is_told_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_server_refuses_what_the_plan_would_not_do() {
+async fn server_rejects_the_steps_that_a_plan_avoids() {
     let (_deployment, client) = cluster("8.0").await;
     apply(&client).await;
     let admin = client.database("admin");
@@ -327,18 +327,18 @@ async fn the_server_refuses_what_the_plan_would_not_do() {
         let (min, max) = (layout.min("alfa"), layout.max("alfa"));
         doc! { "updateZoneKeyRange": MESSAGES, "min": min, "max": max, "zone": zone }
     };
-    assert_eq!(code(range("bravo")).await, Some(178), "of another zone");
+    assert_eq!(code(range("bravo")).await, Some(178), "the range has another zone");
     assert_eq!(admin.run_command(range("alfa")).await.unwrap().get_f64("ok").unwrap(), 1.0);
     let last = doc! { "removeShardFromZone": "shard0000", "zone": "alfa" };
-    assert_eq!(code(last).await, Some(154), "it is the zone's last");
+    assert_eq!(code(last).await, Some(154), "the last shard of a zone with ranges");
     let mut other = range("alfa");
     other.insert("updateZoneKeyRange", "app.others");
     admin.run_command(other).await.unwrap();
     let shard = doc! { "shardCollection": "app.others", "key": { "userid": 1 } };
-    assert_eq!(code(shard).await, Some(72), "its zones are of another key");
+    assert_eq!(code(shard).await, Some(72), "the ranges have another key");
 }
 
-/// A cluster whose shards have members in these datacenters; the last member of each has priority 0.
+/// Starts a cluster whose shards have members in these datacenters. The last member of each has priority 0.
 async fn tagged_cluster(first: [&str; 3], second: [&str; 3]) -> (Deployment, Client) {
     let tags = |names: [&str; 3]| names.map(|name| doc! { "datacenter": name, "disk": "ssd" });
     let deployment = Deployment::sharded(&["shard0000", "shard0001"])
@@ -386,7 +386,7 @@ async fn members_of_the_shards_are_compared_with_the_layout() {
 }
 
 #[tokio::test]
-async fn members_that_cannot_be_read_are_not_claimed_to_be_anywhere() {
+async fn unread_members_of_a_cluster_give_a_warning() {
     let (deployment, client) =
         tagged_cluster(["alfa", "alfa", "bravo"], ["bravo", "bravo", "alfa"]).await;
     let cluster = Cluster::read(&client, &layout()).await.unwrap();

@@ -119,7 +119,7 @@ pub(super) enum Answer {
 
 /// Class of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ResultClass {
     Acknowledged,
     /// The operation failed and was certainly not applied.
     NotApplied,
@@ -128,11 +128,11 @@ pub(super) enum Told {
 }
 
 impl Answer {
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn class(&self) -> ResultClass {
         match self {
-            Self::Acknowledged | Self::Wrong(_) => Told::Acknowledged,
-            Self::Failed(outcome) if outcome.is_certainly_not_applied() => Told::NotApplied,
-            Self::Failed(_) | Self::Dropped => Told::InDoubt,
+            Self::Acknowledged | Self::Wrong(_) => ResultClass::Acknowledged,
+            Self::Failed(outcome) if outcome.is_certainly_not_applied() => ResultClass::NotApplied,
+            Self::Failed(_) | Self::Dropped => ResultClass::InDoubt,
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) const TORN: &str = "torn";
 /// A contradiction.
 #[derive(Debug)]
 pub(super) struct Contradiction<'a> {
-    /// Sort: `duplicated`, `lost`, `wrongly labelled`, `torn`, `unheard of`.
+    /// Sort: `duplicated`, `lost`, `wrongly labelled`, `torn`, `foreign`.
     pub(super) what: &'static str,
     pub(super) mark: u64,
     pub(super) operation: u64,

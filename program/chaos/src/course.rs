@@ -50,8 +50,8 @@ pub(super) async fn run(
         stage = Stage::set(&plan, &observer) => stage?,
         () = interrupt() => return Err("interrupted before the load began; nothing was done".into()),
     };
-    let straight = open(&stage.straight_uri()).await?;
-    match work(&plan, &stage, &straight, &*observer, interrupt).await {
+    let direct_client = open(&stage.direct_uri()).await?;
+    match work(&plan, &stage, &direct_client, &*observer, interrupt).await {
         Ended::Counted(account) => {
             let left_behind = clean_up(stage, interrupt).await;
             Ok(Course { account: *account, left_behind })
@@ -89,7 +89,7 @@ enum Ended {
 async fn work(
     plan: &Plan,
     stage: &Stage,
-    straight: &Client,
+    direct_client: &Client,
     observer: &dyn Observer,
     interrupt: &mut impl AsyncFnMut(),
 ) -> Ended {
@@ -98,7 +98,7 @@ async fn work(
     let live = Arc::new(Live::default());
     let mut tick = interval(PROGRESS_INTERVAL);
     let timeout = sleep(run_timeout(plan));
-    let counted = count(plan, stage, straight, &control, &live);
+    let counted = count(plan, stage, direct_client, &control, &live);
     tokio::pin!(timeout, counted);
     let ended = loop {
         tokio::select! {
@@ -190,17 +190,17 @@ impl Control {
 async fn count(
     plan: &Plan,
     stage: &Stage,
-    straight: &Client,
+    direct_client: &Client,
     control: &Control,
     live: &Arc<Live>,
 ) -> Result<Account, Box<dyn Error>> {
     let workload = Workload::new(plan)?;
-    workload.claim(straight).await?;
+    workload.claim(direct_client).await?;
     // After the claim: a run that was rejected must not drop the database.
     stage.mark_written();
     let mut interrupted = control.ending.subscribe();
     tokio::select! {
-        prepared = workload.prepare(straight) => prepared?,
+        prepared = workload.prepare(direct_client) => prepared?,
         _ = interrupted.wait_for(|is_ending| *is_ending) => {
             return Err("interrupted before the load began".into());
         }
@@ -226,7 +226,7 @@ async fn count(
     let ((records, lasted), incidents) = tokio::join!(load, faults);
     let (incidents, records) = (incidents?, records?);
     control.phase.send_replace(Phase::Counting);
-    let census = workload.census(straight).await?;
+    let census = workload.census(direct_client).await?;
     Ok(Account {
         plan: plan.clone(),
         server: stage.server().to_owned(),

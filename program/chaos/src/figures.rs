@@ -12,7 +12,7 @@ pub(super) use self::{
     timeline::{Bin, Timeline},
 };
 use super::{
-    account::{Account, Answer, Kind, Record, Told},
+    account::{Account, Answer, Kind, Record, ResultClass},
     plan::Fault,
 };
 
@@ -27,9 +27,9 @@ pub(super) struct Figures {
     /// Failovers in order of time.
     pub(super) recoveries: Vec<Recovery>,
     /// Errors by kind, the most frequent first.
-    pub(super) errors: Vec<Met>,
+    pub(super) errors: Vec<ErrorFigures>,
     /// Faults that happened.
-    pub(super) faults: BTreeMap<Fault, Happened>,
+    pub(super) faults: BTreeMap<Fault, FaultTotals>,
 }
 
 /// Operations that ended.
@@ -81,10 +81,10 @@ impl Answers {
     }
 
     fn add(&mut self, answer: &Answer) {
-        let counter = match answer.told() {
-            Told::Acknowledged => &mut self.acknowledged,
-            Told::NotApplied => &mut self.not_applied,
-            Told::InDoubt => &mut self.in_doubt,
+        let counter = match answer.class() {
+            ResultClass::Acknowledged => &mut self.acknowledged,
+            ResultClass::NotApplied => &mut self.not_applied,
+            ResultClass::InDoubt => &mut self.in_doubt,
         };
         *counter += 1;
     }
@@ -111,7 +111,7 @@ impl Latency {
 
 /// A kind of error, and the outcomes of the operations that had it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct ErrorFigures {
     /// [`Failure::what`](super::account::Failure) of the attempts.
     pub(super) what: String,
     /// Number of attempts.
@@ -122,7 +122,7 @@ pub(super) struct Met {
 
 /// Incidents of a kind of fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Happened {
+pub(super) struct FaultTotals {
     pub(super) incidents: u64,
     /// Requests that were hit, if that is recorded.
     pub(super) hits: u64,
@@ -176,8 +176,8 @@ fn kinds(records: &[Record]) -> BTreeMap<Kind, Operations> {
     by_kind.into_iter().map(|(kind, records)| (kind, operations(records.into_iter()))).collect()
 }
 
-fn errors(records: &[Record]) -> Vec<Met> {
-    let mut errors: BTreeMap<&str, Met> = BTreeMap::new();
+fn errors(records: &[Record]) -> Vec<ErrorFigures> {
+    let mut errors: BTreeMap<&str, ErrorFigures> = BTreeMap::new();
     for record in records {
         for (nth, failure) in record.failures.iter().enumerate() {
             let what = failure.what.as_str();
@@ -188,15 +188,15 @@ fn errors(records: &[Record]) -> Vec<Met> {
             }
         }
     }
-    let named = |(what, met): (&str, Met)| Met { what: what.to_owned(), ..met };
-    let mut errors: Vec<Met> = errors.into_iter().map(named).collect();
+    let named = |(what, met): (&str, ErrorFigures)| ErrorFigures { what: what.to_owned(), ..met };
+    let mut errors: Vec<ErrorFigures> = errors.into_iter().map(named).collect();
     // Stable: errors with the same frequency stay in order of their names.
     errors.sort_by_key(|met| std::cmp::Reverse(met.attempts));
     errors
 }
 
-fn faults(account: &Account) -> BTreeMap<Fault, Happened> {
-    let mut faults: BTreeMap<Fault, Happened> = BTreeMap::new();
+fn faults(account: &Account) -> BTreeMap<Fault, FaultTotals> {
+    let mut faults: BTreeMap<Fault, FaultTotals> = BTreeMap::new();
     for incident in &account.incidents {
         let happened = faults.entry(incident.fault).or_default();
         happened.incidents += 1;

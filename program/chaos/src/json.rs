@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::{
     Report,
     account::{Account, Incident},
-    again::{again, load_names},
     contradiction::Contradiction,
-    figures::{Answers, Figures, Latency, Met, Operations, Recovery},
+    figures::{Answers, ErrorFigures, Figures, Latency, Operations, Recovery},
     judge::Verdict,
     plan::{Fault, Plan, Servers},
+    repeat::{load_names, repeat_command},
 };
 
 /// Maximum number of contradictions of each sort. The counts include all of them.
@@ -35,7 +35,7 @@ pub(super) fn document(report: &Report, page: Option<&Path>) -> Value {
         "incidents": account.incidents.iter().map(incident).collect::<Vec<_>>(),
         "failovers": figures.recoveries.iter().map(failover).collect::<Vec<_>>(),
         "report": page.map(|path| path.display().to_string()),
-        "again": again(&account.plan),
+        "command": repeat_command(&account.plan),
     })
 }
 
@@ -46,7 +46,7 @@ fn verdict_of(verdict: &Verdict) -> Value {
         "lost": verdict.lost.len(),
         "wronglyLabelled": verdict.mislabelled.len(),
         "torn": verdict.torn.len(),
-        "unheardOf": verdict.unheard_of.len(),
+        "foreign": verdict.foreign.len(),
     })
 }
 
@@ -60,7 +60,7 @@ fn contradictions(account: &Account, verdict: &Verdict) -> Vec<Value> {
             "beganMs": it.record.map(|record| millis(record.began)),
             "attempts": it.record.map(|record| record.attempts),
             "failures": it.failures(),
-            "said": it.result(),
+            "result": it.result(),
             "found": it.found,
         })
     };
@@ -142,7 +142,7 @@ fn latency(it: &Latency) -> Value {
     })
 }
 
-fn error(met: &Met) -> Value {
+fn error(met: &ErrorFigures) -> Value {
     json!({ "what": met.what, "attempts": met.attempts, "operations": answers(&met.answers) })
 }
 

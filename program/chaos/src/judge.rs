@@ -1,7 +1,7 @@
 //! The verdict: compares the results of the writes with the contents of the database.
 
 use super::{
-    account::{Account, Answer, Kind, Told},
+    account::{Account, Answer, Kind, ResultClass},
     contradiction::TORN,
 };
 
@@ -17,7 +17,7 @@ pub struct Verdict {
     /// Transactions that were applied in part, by the first of their marks.
     pub torn: Vec<u64>,
     /// Writes in the database that no operation made.
-    pub unheard_of: Vec<u64>,
+    pub foreign: Vec<u64>,
     /// Operations that were acknowledged.
     pub acknowledged: u64,
     /// Operations that failed and are certainly not applied.
@@ -43,13 +43,13 @@ impl Verdict {
             ("lost", &self.lost),
             ("wrongly labelled", &self.mislabelled),
             (TORN, &self.torn),
-            ("unheard of", &self.unheard_of),
+            ("foreign", &self.foreign),
         ]
     }
 
     /// Returns the same without the last sort, which only an error of this library can cause, if it is empty.
     pub(super) fn shown(&self) -> Vec<(&'static str, &[u64])> {
-        let shown = if self.unheard_of.is_empty() { 4 } else { 5 };
+        let shown = if self.foreign.is_empty() { 4 } else { 5 };
         self.contradictions()[..shown].to_vec()
     }
 
@@ -80,7 +80,7 @@ pub(super) const NOTHING_ACKNOWLEDGED: &str =
 /// | not sent, or not applied | | mislabelled | duplicated, mislabelled |
 /// | maybe applied, or applied and not durable | | in doubt, and applied | the same, and duplicated |
 /// | dropped by the caller | | in doubt, and applied | the same, and duplicated |
-/// | no such operation | | unheard of | unheard of |
+/// | no such operation | | foreign | foreign |
 ///
 /// The error of an operation with several marks applies to each of them. An impossible result is reported under
 /// the first mark of its operation. A transaction is torn if some of its marks are found and others are not, for
@@ -111,7 +111,7 @@ pub(super) fn judge(account: &Account) -> Verdict {
         found.is_ok_and(|at| begun[at].1.marks(operation).any(|own| own == mark))
     };
     let found = account.census.iter().filter(|(_, times)| **times > 0).map(|(mark, _)| *mark);
-    verdict.unheard_of = found.filter(|mark| !was_begun(*mark)).collect();
+    verdict.foreign = found.filter(|mark| !was_begun(*mark)).collect();
     let Verdict { duplicated, lost, mislabelled, torn, .. } = &mut verdict;
     for list in [duplicated, lost, mislabelled, torn] {
         list.sort_unstable();
@@ -122,10 +122,10 @@ pub(super) fn judge(account: &Account) -> Verdict {
 impl Verdict {
     /// Counts an operation.
     fn count(&mut self, answer: &Answer) {
-        match answer.told() {
-            Told::Acknowledged => self.acknowledged += 1,
-            Told::NotApplied => self.not_applied += 1,
-            Told::InDoubt => self.in_doubt += 1,
+        match answer.class() {
+            ResultClass::Acknowledged => self.acknowledged += 1,
+            ResultClass::NotApplied => self.not_applied += 1,
+            ResultClass::InDoubt => self.in_doubt += 1,
         }
         self.dropped += u64::from(*answer == Answer::Dropped);
     }
@@ -135,11 +135,12 @@ impl Verdict {
         if times > 1 {
             self.duplicated.push(mark);
         }
-        match (answer.told(), times) {
-            (Told::Acknowledged, 0) => self.lost.push(mark),
-            (Told::Acknowledged, _) | (Told::NotApplied | Told::InDoubt, 0) => {}
-            (Told::NotApplied, _) => self.mislabelled.push(mark),
-            (Told::InDoubt, _) => self.in_doubt_applied += 1,
+        match (answer.class(), times) {
+            (ResultClass::Acknowledged, 0) => self.lost.push(mark),
+            (ResultClass::Acknowledged, _)
+            | (ResultClass::NotApplied | ResultClass::InDoubt, 0) => {}
+            (ResultClass::NotApplied, _) => self.mislabelled.push(mark),
+            (ResultClass::InDoubt, _) => self.in_doubt_applied += 1,
         }
     }
 }

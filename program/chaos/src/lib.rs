@@ -26,7 +26,6 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod account;
-mod again;
 mod contradiction;
 mod course;
 mod figures;
@@ -36,6 +35,7 @@ mod live;
 mod observer;
 mod page;
 mod plan;
+mod repeat;
 #[cfg(test)]
 mod sample;
 mod schedule;

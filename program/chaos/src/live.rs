@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::account::{Incident, Record, Told};
+use super::account::{Incident, Record, ResultClass};
 
 /// Counters of a run in progress.
 #[derive(Debug, Default)]
@@ -37,10 +37,10 @@ pub struct Live {
 impl Live {
     /// Counts a completed operation.
     pub(super) fn ended(&self, record: &Record) {
-        let counter = match record.answer.told() {
-            Told::Acknowledged => &self.acknowledged,
-            Told::NotApplied => &self.not_applied,
-            Told::InDoubt => &self.in_doubt,
+        let counter = match record.answer.class() {
+            ResultClass::Acknowledged => &self.acknowledged,
+            ResultClass::NotApplied => &self.not_applied,
+            ResultClass::InDoubt => &self.in_doubt,
         };
         counter.fetch_add(1, Relaxed);
         self.failed_attempts.fetch_add(record.failures.len() as u64, Relaxed);

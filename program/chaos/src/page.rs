@@ -16,7 +16,7 @@ mod words;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::{Report, again::again};
+use crate::{Report, repeat::repeat_command};
 
 const STYLE: &str = include_str!("page/style.css");
 /// Nothing is loaded or run, whatever the error messages of servers contain.
@@ -62,9 +62,9 @@ fn section(id: &str, title: &str, content: &Markup) -> Markup {
 /// The command that repeats the run.
 fn repetition(run: &Report) -> Markup {
     let plan = &run.account.plan;
-    let command = again(plan);
+    let command = repeat_command(plan);
     section(
-        "again",
+        "repeat",
         "Repeat this run",
         &html! {
             p {

@@ -64,7 +64,7 @@ impl Plan {
     ///
     /// [`InvalidPlan`] with the reason.
     pub fn check(&self) -> Result<(), InvalidPlan> {
-        if let Some(why) = self.faults.iter().find_map(|fault| self.servers.refuses(*fault)) {
+        if let Some(why) = self.faults.iter().find_map(|fault| self.servers.unsupported(*fault)) {
             return Err(InvalidPlan(format!("--faults: {why}")));
         }
         Workload::new(self).map(drop)
@@ -153,14 +153,14 @@ impl Servers {
     pub fn default_faults(&self) -> Vec<Fault> {
         match self {
             Self::Embedded | Self::Mongod | Self::Sharded => {
-                Fault::ALL.into_iter().filter(|fault| self.refuses(*fault).is_none()).collect()
+                Fault::ALL.into_iter().filter(|fault| self.unsupported(*fault).is_none()).collect()
             }
             Self::Foreign(_) => vec![Fault::Cuts, Fault::Slow, Fault::Overload, Fault::Drops],
         }
     }
 
     /// Returns the reason why a fault cannot be injected into these servers, or `None` if it can.
-    pub fn refuses(&self, fault: Fault) -> Option<&'static str> {
+    pub fn unsupported(&self, fault: Fault) -> Option<&'static str> {
         match (self, fault) {
             (Self::Embedded | Self::Mongod | Self::Foreign(_), Fault::Migrate) => Some(
                 "migrate requires --mongod --sharded: chunks of other deployments are not moved",

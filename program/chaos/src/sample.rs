@@ -118,7 +118,7 @@ impl Sample {
         }
     }
 
-    fn troubles(&self, lasted: Duration, chance: &mut Chance) -> Vec<Trouble> {
+    fn troubles(&self, lasted: Duration, chance: &mut Chance) -> Vec<SampleIncident> {
         let mut troubles = Vec::new();
         if self.plan.faults.is_empty() {
             return troubles;
@@ -134,12 +134,12 @@ impl Sample {
 }
 
 /// An incident, and the time until which it leaves the set without a primary.
-struct Trouble {
+struct SampleIncident {
     incident: Incident,
     no_primary_until: Duration,
 }
 
-fn trouble(fault: Fault, began: Duration, chance: &mut Chance) -> Trouble {
+fn trouble(fault: Fault, began: Duration, chance: &mut Chance) -> SampleIncident {
     let host = format!("127.0.0.1:{}", 40_123 + chance.0.below(3));
     let (what, lasting, without, hits) = match fault {
         Fault::Cuts => ("connections break".to_owned(), 2_500, 0, 8 + chance.0.below(30)),
@@ -156,13 +156,13 @@ fn trouble(fault: Fault, began: Duration, chance: &mut Chance) -> Trouble {
     let (ended, no_primary_until, is_failover) = (after(lasting), after(without), without > 0);
     let lost_replies = if fault == Fault::Cuts { hits / 2 } else { 0 };
     let incident = Incident { fault, what, began, ended, is_failover, hits, lost_replies };
-    Trouble { incident, no_primary_until }
+    SampleIncident { incident, no_primary_until }
 }
 
 /// Generates operations.
 struct Making<'a> {
     plan: &'a Plan,
-    troubles: Vec<Trouble>,
+    troubles: Vec<SampleIncident>,
     chance: Chance,
     census: BTreeMap<u64, u64>,
 }
@@ -217,7 +217,7 @@ impl Making<'_> {
 
     /// Applies the effect of a fault to an operation.
     fn apply_fault(&mut self, nth: usize, began: Duration, made: &mut Made) {
-        let Trouble { incident, no_primary_until } = &self.troubles[nth];
+        let SampleIncident { incident, no_primary_until } = &self.troubles[nth];
         let is_under_way = began < incident.ended;
         if began < *no_primary_until {
             let what = match incident.fault {

@@ -57,15 +57,15 @@ pub(super) struct Planned {
     pub(super) begins: Duration,
     /// Zero for a fault without duration.
     pub(super) lasts: Duration,
-    pub(super) trouble: Trouble,
+    pub(super) trouble: FaultAction,
 }
 
 /// A fault with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum FaultAction {
     StepDown,
-    Kill(Who),
-    Freeze(Who),
+    Kill(FaultTarget),
+    Freeze(FaultTarget),
     /// This number of writes per thousand lose their connection.
     Cuts {
         per_mille: u32,
@@ -90,7 +90,7 @@ pub(super) enum Trouble {
     },
 }
 
-impl Trouble {
+impl FaultAction {
     pub(super) fn fault(self) -> Fault {
         match self {
             Self::StepDown => Fault::StepDown,
@@ -107,7 +107,7 @@ impl Trouble {
 
 /// Server that a fault hits, resolved when the fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum FaultTarget {
     Primary,
     /// Secondary with this number.
     Secondary(usize),
@@ -119,21 +119,21 @@ impl Schedule {
     /// Returns the schedule of a plan, which is a function of seed, servers, faults, rate and duration.
     pub(super) fn of(plan: &Plan) -> Self {
         let calm_from = plan.lasting - plan.lasting * CALM_PERCENT / 100;
-        let wanted = |kinds: &[(Fault, Kind)]| -> Vec<Kind> {
+        let wanted = |kinds: &[(Fault, SlotFault)]| -> Vec<SlotFault> {
             kinds.iter().filter(|(fault, _)| plan.has(*fault)).map(|(_, kind)| *kind).collect()
         };
         let rng = |lane: u64| Rng(plan.seed.wrapping_mul(0x9e37_79b9).wrapping_add(lane));
         let members = wanted(&[
-            (Fault::StepDown, Kind::StepDown),
-            (Fault::Kill, Kind::Kill),
-            (Fault::Freeze, Kind::Freeze),
+            (Fault::StepDown, SlotFault::StepDown),
+            (Fault::Kill, SlotFault::Kill),
+            (Fault::Freeze, SlotFault::Freeze),
         ]);
         let targets = match plan.servers {
             Servers::Sharded => &OF_CLUSTER[..],
             Servers::Embedded | Servers::Mongod | Servers::Foreign(_) => &OF_SET[..],
         };
         let slow_or_overloaded =
-            wanted(&[(Fault::Slow, Kind::Slow), (Fault::Overload, Kind::Overload)]);
+            wanted(&[(Fault::Slow, SlotFault::Slow), (Fault::Overload, SlotFault::Overload)]);
         Self {
             members: lane(&members, targets, calm_from, MEMBER_SLOT, LEAST_MEMBER_SLOT, rng(1)),
             slow_or_overloaded: lane(
@@ -145,7 +145,7 @@ impl Schedule {
                 rng(2),
             ),
             migrations: lane(
-                &wanted(&[(Fault::Migrate, Kind::Migrate)]),
+                &wanted(&[(Fault::Migrate, SlotFault::Migrate)]),
                 targets,
                 calm_from,
                 MIGRATION_SLOT,
@@ -157,9 +157,9 @@ impl Schedule {
                 false => Vec::new(),
             },
             drops: match plan.has(Fault::Drops) {
-                true => {
-                    windows(calm_from, rng(4), |_| Trouble::Drops { per_mille: DROPS_PER_MILLE })
-                }
+                true => windows(calm_from, rng(4), |_| FaultAction::Drops {
+                    per_mille: DROPS_PER_MILLE,
+                }),
                 false => Vec::new(),
             },
             calm_from,
@@ -167,9 +167,9 @@ impl Schedule {
     }
 }
 
-/// Kind of a fault that has slots.
+/// SlotFault of a fault that has slots.
 #[derive(Clone, Copy)]
-enum Kind {
+enum SlotFault {
     StepDown,
     Kill,
     Freeze,
@@ -181,8 +181,8 @@ enum Kind {
 /// Returns one fault for each slot of the time. Slots have their usual length, or in a short run a smaller one, so
 /// that each kind has a slot.
 fn lane(
-    kinds: &[Kind],
-    targets: &[Who],
+    kinds: &[SlotFault],
+    targets: &[FaultTarget],
     time: Duration,
     usual: Duration,
     least: Duration,
@@ -208,26 +208,28 @@ fn lane(
 }
 
 /// Returns a fault with random parameters, and its duration.
-fn trouble(kind: Kind, targets: &mut Targets, rng: &mut Rng) -> (Trouble, Duration) {
+fn trouble(kind: SlotFault, targets: &mut Targets, rng: &mut Rng) -> (FaultAction, Duration) {
     let millis = Duration::from_millis;
     match kind {
-        Kind::StepDown => (Trouble::StepDown, Duration::ZERO),
-        Kind::Kill => {
-            (Trouble::Kill(targets.killed.next(rng)), rng.between(millis(1000), millis(5000)))
+        SlotFault::StepDown => (FaultAction::StepDown, Duration::ZERO),
+        SlotFault::Kill => {
+            (FaultAction::Kill(targets.killed.next(rng)), rng.between(millis(1000), millis(5000)))
         }
-        Kind::Freeze => {
-            (Trouble::Freeze(targets.frozen.next(rng)), rng.between(millis(1500), millis(6000)))
+        SlotFault::Freeze => {
+            (FaultAction::Freeze(targets.frozen.next(rng)), rng.between(millis(1500), millis(6000)))
         }
-        Kind::Slow => {
+        SlotFault::Slow => {
             let delay = millis(20 + rng.below(281));
-            (Trouble::Slow { delay }, rng.between(millis(1000), millis(4000)))
+            (FaultAction::Slow { delay }, rng.between(millis(1000), millis(4000)))
         }
-        Kind::Overload => {
+        SlotFault::Overload => {
             let percent = [30, 50, 70][rng.index(3)];
-            let trouble = Trouble::Overload { percent, seed: rng.next_u64() };
+            let trouble = FaultAction::Overload { percent, seed: rng.next_u64() };
             (trouble, rng.between(millis(1000), millis(3000)))
         }
-        Kind::Migrate => (Trouble::Migrate { choice: rng.index(usize::MAX) }, Duration::ZERO),
+        SlotFault::Migrate => {
+            (FaultAction::Migrate { choice: rng.index(usize::MAX) }, Duration::ZERO)
+        }
     }
 }
 
@@ -236,7 +238,7 @@ fn cut_windows(time: Duration, rate: u32, rng: Rng) -> Vec<Planned> {
     windows(time, rng, |rng| {
         let more = if rng.below(4) == 0 { MANY_CUTS } else { 1 };
         let per_mille = (usual * more).clamp(*PER_MILLE_OF_CUTS.start(), *PER_MILLE_OF_CUTS.end());
-        Trouble::Cuts { per_mille, seed: rng.next_u64() }
+        FaultAction::Cuts { per_mille, seed: rng.next_u64() }
     })
 }
 
@@ -244,7 +246,7 @@ fn cut_windows(time: Duration, rate: u32, rng: Rng) -> Vec<Planned> {
 fn windows(
     time: Duration,
     mut rng: Rng,
-    mut trouble: impl FnMut(&mut Rng) -> Trouble,
+    mut trouble: impl FnMut(&mut Rng) -> FaultAction,
 ) -> Vec<Planned> {
     let count = u32::try_from(time.as_millis() / WINDOW.as_millis()).unwrap_or(u32::MAX).max(1);
     let slot = time / count;
@@ -257,27 +259,32 @@ fn windows(
 }
 
 /// Targets in a replica set. The primary is the most frequent one, because its faults have the largest effect.
-const OF_SET: [Who; 5] =
-    [Who::Primary, Who::Primary, Who::Secondary(0), Who::Primary, Who::Secondary(1)];
+const OF_SET: [FaultTarget; 5] = [
+    FaultTarget::Primary,
+    FaultTarget::Primary,
+    FaultTarget::Secondary(0),
+    FaultTarget::Primary,
+    FaultTarget::Secondary(1),
+];
 /// Targets in a sharded cluster.
-const OF_CLUSTER: [Who; 6] = [
-    Who::Primary,
-    Who::Mongos(0),
-    Who::Primary,
-    Who::Secondary(0),
-    Who::Mongos(1),
-    Who::Secondary(1),
+const OF_CLUSTER: [FaultTarget; 6] = [
+    FaultTarget::Primary,
+    FaultTarget::Mongos(0),
+    FaultTarget::Primary,
+    FaultTarget::Secondary(0),
+    FaultTarget::Mongos(1),
+    FaultTarget::Secondary(1),
 ];
 
 /// Next targets of kills and freezes. The primary is the first one.
 struct Targets {
-    killed: Rounds<Who>,
-    frozen: Rounds<Who>,
+    killed: Rounds<FaultTarget>,
+    frozen: Rounds<FaultTarget>,
 }
 
 impl Targets {
-    fn of(all: &[Who]) -> Self {
-        let rounds = || Rounds { all: all.to_vec(), left: vec![Who::Primary] };
+    fn of(all: &[FaultTarget]) -> Self {
+        let rounds = || Rounds { all: all.to_vec(), left: vec![FaultTarget::Primary] };
         Self { killed: rounds(), frozen: rounds() }
     }
 }

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use self::{
     log::{Clock, Log, Open},
-    network::{Met, Network},
+    network::{IncidentHits, Network},
     set::{Member, Migration, Set},
 };
 use super::{
@@ -31,7 +31,7 @@ use super::{
     live::Live,
     observer::Observer,
     plan::{APP_NAME, Plan},
-    schedule::{Planned, Schedule, Trouble},
+    schedule::{FaultAction, Planned, Schedule},
 };
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -71,8 +71,8 @@ impl Stage {
     }
 
     /// Returns the connection string of the deployment itself, for preparation and count.
-    pub(super) fn straight_uri(&self) -> String {
-        self.set.straight_uri()
+    pub(super) fn direct_uri(&self) -> String {
+        self.set.direct_uri()
     }
 
     /// Records that the run has claimed the database. From now on, [`close`](Self::close) drops its collections.
@@ -153,19 +153,19 @@ impl Stage {
         self.end(open, undo, log).await
     }
 
-    async fn begin(&self, trouble: Trouble, log: &Log) -> Result<(Open, Undo)> {
+    async fn begin(&self, trouble: FaultAction, log: &Log) -> Result<(Open, Undo)> {
         let (what, is_failover, undo) = match trouble {
-            Trouble::StepDown => {
+            FaultAction::StepDown => {
                 let primary = self.set.step_down().await?;
                 (format!("{} steps down", primary.in_words()), true, Undo::Recover)
             }
-            Trouble::Kill(who) => {
+            FaultAction::Kill(who) => {
                 let member = self.set.find(who).await?;
                 self.set.kill(&member).await?;
                 let what = format!("{} is killed", member.in_words());
                 (what, member.is_primary(), Undo::Restart(member))
             }
-            Trouble::Freeze(who) => {
+            FaultAction::Freeze(who) => {
                 let member = self.set.find(who).await?;
                 if self.set.is_foreign() {
                     // The proxy stalls the connections. The set holds no election.
@@ -178,24 +178,24 @@ impl Stage {
                     (what, member.is_primary(), Undo::Thaw(member))
                 }
             }
-            Trouble::Cuts { per_mille, seed } => {
+            FaultAction::Cuts { per_mille, seed } => {
                 let rules = self.network.cut(per_mille, seed)?;
                 ("connections break".to_owned(), false, Undo::Lift(rules))
             }
-            Trouble::Drops { per_mille } => {
+            FaultAction::Drops { per_mille } => {
                 log.live().start_dropping(per_mille);
                 ("callers drop futures".to_owned(), false, Undo::StopDropping)
             }
-            Trouble::Slow { delay } => {
+            FaultAction::Slow { delay } => {
                 let member = self.set.busiest().await?;
                 let what = format!("{} replies {} ms late", member.in_words(), delay.as_millis());
                 (what, false, Undo::Lift(self.network.slow(&member, delay)?))
             }
-            Trouble::Overload { percent, seed } => {
+            FaultAction::Overload { percent, seed } => {
                 let what = format!("{percent} % of the writes are rejected");
                 (what, false, Undo::Lift(self.network.reject(percent, seed)?))
             }
-            Trouble::Migrate { choice } => {
+            FaultAction::Migrate { choice } => {
                 let migration = self.set.choose_chunk(choice).await?;
                 (migration.in_words(), false, Undo::Await(migration))
             }
@@ -210,11 +210,11 @@ impl Stage {
             Undo::Lift(rules) => log.ends(open, self.network.lift(&rules)),
             Undo::StopDropping => {
                 let requests = log.live().stop_dropping();
-                log.ends(open, Met { requests, lost_replies: 0 });
+                log.ends(open, IncidentHits { requests, lost_replies: 0 });
             }
             Undo::Await(migration) => {
                 let moved = self.set.migrate(migration).await;
-                log.ends(open, Met { requests: u64::from(moved), lost_replies: 0 });
+                log.ends(open, IncidentHits { requests: u64::from(moved), lost_replies: 0 });
             }
             Undo::Recover => {
                 log.was(open);
@@ -222,12 +222,12 @@ impl Stage {
             }
             Undo::Restart(member) => {
                 self.set.restart(&member).await?;
-                log.ends(open, Met::default());
+                log.ends(open, IncidentHits::default());
                 self.set.recover().await?;
             }
             Undo::Thaw(member) => {
                 self.set.thaw(&member).await?;
-                log.ends(open, Met::default());
+                log.ends(open, IncidentHits::default());
                 self.set.recover().await?;
             }
         }

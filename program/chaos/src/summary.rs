@@ -13,11 +13,11 @@ use steadfast_report::{
 use super::{
     Report,
     account::Account,
-    again::again,
     contradiction::Contradiction,
-    figures::{Answers, Figures, Happened, Met, Recovery},
+    figures::{Answers, ErrorFigures, FaultTotals, Figures, Recovery},
     judge::{NOTHING_ACKNOWLEDGED, Verdict},
     plan::{Fault, Plan},
+    repeat::repeat_command,
 };
 
 /// Styles of a summary. The default is plain text.
@@ -180,8 +180,8 @@ fn faults(account: &Account, figures: &Figures) -> Vec<String> {
         let name = fault.name();
         match figures.faults.get(fault) {
             None => missed.push(name),
-            Some(Happened { incidents, hits: 0, .. }) => all.push(format!("{incidents} {name}")),
-            Some(Happened { incidents, hits, lost_replies, .. }) => {
+            Some(FaultTotals { incidents, hits: 0, .. }) => all.push(format!("{incidents} {name}")),
+            Some(FaultTotals { incidents, hits, lost_replies, .. }) => {
                 let lost = match (fault, lost_replies) {
                     (Fault::Cuts, 0) => ", none of them executed".to_owned(),
                     (Fault::Cuts, lost) => format!(", {} of them executed", grouped(*lost)),
@@ -234,7 +234,7 @@ fn failovers(account: &Account, figures: &Figures) -> Vec<String> {
     lines
 }
 
-fn errors(styles: Styles, errors: &[Met]) -> Vec<String> {
+fn errors(styles: Styles, errors: &[ErrorFigures]) -> Vec<String> {
     if errors.is_empty() {
         return vec![line("errors", "none")];
     }
@@ -259,7 +259,7 @@ fn errors(styles: Styles, errors: &[Met]) -> Vec<String> {
 
 /// Returns the command that repeats the run, with line continuations of a shell.
 fn repetition(plan: &Plan) -> Vec<String> {
-    let words: Vec<String> = again(plan).split(' ').map(str::to_owned).collect();
+    let words: Vec<String> = repeat_command(plan).split(' ').map(str::to_owned).collect();
     let mut lines = wrapped_line("repeat", &words, "");
     let last = lines.len() - 1;
     lines[..last].iter_mut().for_each(|line| line.push_str(" \\"));

@@ -79,13 +79,13 @@ impl Workload {
     }
 
     /// Claims the database for this run, or returns an error if it exists.
-    pub(super) async fn claim(&self, straight: &Client) -> Result<(), Box<dyn Error>> {
-        self.target(straight).claim().await
+    pub(super) async fn claim(&self, direct_client: &Client) -> Result<(), Box<dyn Error>> {
+        self.target(direct_client).claim().await
     }
 
     /// Inserts the documents that the load updates and deletes.
-    pub(super) async fn prepare(&self, straight: &Client) -> Result<(), Box<dyn Error>> {
-        self.target(straight).prepare(&self.sequence, self.plan.operations()).await
+    pub(super) async fn prepare(&self, direct_client: &Client) -> Result<(), Box<dyn Error>> {
+        self.target(direct_client).prepare(&self.sequence, self.plan.operations()).await
     }
 
     /// Runs all operations, or until `ending` is `true`. Awaits operations in progress.
@@ -122,9 +122,9 @@ impl Workload {
     /// Counts the marks in the database. All faults must have ended.
     pub(super) async fn census(
         &self,
-        straight: &Client,
+        direct_client: &Client,
     ) -> Result<BTreeMap<u64, u64>, Box<dyn Error>> {
-        census::take(&self.target(straight), &self.sequence, self.plan.operations()).await
+        census::take(&self.target(direct_client), &self.sequence, self.plan.operations()).await
     }
 
     fn target(&self, client: &Client) -> Target {

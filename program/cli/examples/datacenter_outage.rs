@@ -6,8 +6,8 @@
 //!     [ROUNDS] [ACKNOWLEDGED_WITHIN_MS] [kill | freeze] [OPTIONS_OF_THE_CONNECTION_STRING]
 //! ```
 //!
-//! With `kill`, connections to the datacenter end at once. With `freeze` they stay open and nothing answers, as when
-//! the network to it is gone.
+//! With `kill`, connections to the datacenter are closed at once. With `freeze` they stay open without replies, as
+//! during a network partition.
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 
 #[path = "../tests/cluster/application.rs"]
@@ -32,7 +32,7 @@ use steadfast_report::quantiles::quantile;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// Writes that are waited for after each event.
+/// Number of writes to wait for after each event.
 const SOME_WRITES: usize = 50;
 
 #[derive(Clone, Copy, PartialEq)]

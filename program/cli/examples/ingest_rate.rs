@@ -62,7 +62,7 @@ async fn main() -> Result<(), Failure> {
     let mut race = Race { uri: String::new(), file, records, mongoimport: arguments.next() };
     let alone = Mongod::standalone(Options::new())?;
     race.uri = alone.uri();
-    race.run("a server of its own", rounds).await?;
+    race.run("a standalone server", rounds).await?;
     drop(alone);
     let set = ReplicaSet::start(3, Options::new())?;
     race.uri = set.uri();
@@ -122,7 +122,7 @@ impl Race {
         run(ingest.args(["--parallel", &parallel.to_string()]).arg(&self.file))
     }
 
-    /// Records a second, once; none if there is no such program.
+    /// Measures the records per second once. Returns `None` if the program is not installed.
     async fn rate(&self, contender: Contender) -> Result<Option<f64>, Failure> {
         let client = Client::with_uri_str(&self.uri).await?;
         let mut options = CollectionOptions::default();
@@ -151,7 +151,7 @@ impl Race {
         if there == self.records {
             Ok(Some(rate))
         } else {
-            Err(format!("{there} are there").into())
+            Err(format!("expected {} documents, found {there}", self.records).into())
         }
     }
 }

@@ -177,7 +177,7 @@ impl Chaos {
             Ok(invalid) => Box::new(WrongArguments(invalid.to_string())),
             Err(other) => other,
         })?;
-        let saved = self.report.as_ref().map(|path| save::whole(path, &report.page()));
+        let saved = self.report.as_ref().map(|path| save::write_file(path, &report.page()));
         let page = self.report.as_deref().filter(|_| matches!(saved, Some(Ok(()))));
         let saved = saved.and_then(Result::err);
         let saved = saved.map(|error| format!("the report could not be written to {error}"));
@@ -251,7 +251,7 @@ impl Chaos {
         }
         let mut faults = Vec::new();
         for fault in Fault::ALL {
-            match servers.refuses(fault) {
+            match servers.unsupported(fault) {
                 Some(why) if choices.contains(&FaultChoice::One(fault)) => {
                     return Err(WrongArguments(format!("--faults: {why}")));
                 }

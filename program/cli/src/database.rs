@@ -201,31 +201,31 @@ fn explained(error: &steadfast::error::Error, hosts: &str, timeout: Option<Durat
                 }
                 None => format!("no writable server of {hosts} can be reached any more"),
             },
-            "Check that it is running, that it can be reached from this machine, and that the connection \
-             string names the right hosts and replica set. To wait longer, add \
-             serverSelectionTimeoutMS=60000 to the connection string.",
+            "check that it is running, that it can be reached from this machine, and that the connection \
+             string names the right hosts and replica set; to wait longer, add \
+             serverSelectionTimeoutMS=60000 to the connection string",
         ),
         ErrorKind::Authentication { .. } => (
             format!("authentication on {hosts} failed"),
-            "Check user and password in the connection string, and authSource if the user is defined in \
-             another database.",
+            "check user and password in the connection string, and authSource if the user is defined in \
+             another database",
         ),
         ErrorKind::DnsResolve { .. } => (
             "a host name could not be resolved".to_owned(),
-            "Check its spelling in the connection string, and this machine's DNS.",
+            "check its spelling in the connection string, and the DNS of this machine",
         ),
         ErrorKind::InvalidTlsConfig { .. } => (
             "TLS cannot be configured as the connection string requires".to_owned(),
-            "Check the files that tlsCAFile and tlsCertificateKeyFile name.",
+            "check the files of tlsCAFile and tlsCertificateKeyFile",
         ),
         _ if error.code() == Some(UNAUTHORIZED) => (
             format!("{hosts} rejected a command: the user is not authorized"),
-            "Log in as a user who has the role readWrite on that database: put user and password into \
-             the connection string.",
+            "log in as a user with the role readWrite on that database: put user and password into \
+             the connection string",
         ),
         _ if error.is_network_error() => (
             format!("the connection to {hosts} failed"),
-            "Run the command again: completed work is kept, and nothing is applied twice.",
+            "run the command again: completed work is kept, and nothing is applied twice",
         ),
         _ => return error.to_string(),
     };

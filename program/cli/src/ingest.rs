@@ -51,92 +51,92 @@ use crate::{
 
 /// Write the records of files into a collection, each exactly once
 ///
-/// Each record gets an _id that says where it is from, such as orders.csv-4bd1f0a8c2e93d57:000000012345: its
-/// source and the byte that it begins at. So it is known in every run, and a run after a crash, or a second
-/// one by mistake, adds nothing twice. Failures that may pass are waited out, and what was sent is sent again,
-/// with the same _ids. What cannot be written is put aside, with the reason.
+/// Each record gets an _id made of its source and the byte offset of its beginning, such as
+/// orders.csv-4bd1f0a8c2e93d57:000000012345. The _id is the same in every run, so a run after a crash, or a second
+/// run by mistake, inserts no document twice. Inserts are retried after transient errors, with the same _ids. Records
+/// that cannot be inserted are rejected, with the reason.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Ingest {
     #[command(flatten)]
     deployment: OptionalUriArg,
 
-    /// The collection
+    /// Collection that gets the documents
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = database::namespace)]
     collection: Namespace,
 
-    /// What to read; - is standard input
+    /// Files to read; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     files: Vec<PathBuf>,
 
-    /// How records are written; guessed by the file's name if it ends with .ndjson, .jsonl, .json or .csv
+    /// Format of the records; by default that of the file name extension: .ndjson, .jsonl, .json or .csv
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// Of CSV: whether values that look like numbers, true or false become such, and empty ones null
+    /// Types of CSV values
     #[arg(long, value_enum, default_value_t = Types::String)]
     types: Types,
 
-    /// Take _id from this field, which each record must have
+    /// Field whose value becomes the _id; each record must have it
     ///
-    /// Of records that have the same, the first is written; the others count as already there. Without this,
-    /// a record that has an _id keeps it, and any other gets one from its position.
+    /// Of several records with the same value, the first is inserted; the others count as existing. Without this
+    /// option, a record keeps its _id, and a record without one gets an _id from its position.
     #[arg(long, value_name = "FIELD")]
     id: Option<String>,
 
-    /// The name of the source, for the _ids
+    /// Name of the source, used in the _ids
     ///
-    /// By default it is the file's name, without folders, and a fingerprint of its first record: so it stays the
-    /// same if the file is moved or grows, and two files that are called the same are told apart unless they
-    /// begin with the same record. If a file is renamed, give it its old name here, or all of it is new. A
-    /// stream has no such name and needs this, unless there is --id.
+    /// The default is the file name, without folders, and a fingerprint of the first record. It stays the same if the
+    /// file is moved or grows, and it distinguishes two files of one name unless they begin with the same record. For
+    /// a renamed file, set the old name; otherwise all its records are new. A stream has no such name and requires
+    /// this option or --id.
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 
-    /// How many documents are sent at a time
+    /// Number of documents in a batch
     #[arg(long, value_name = "NUMBER", default_value_t = 1000, value_parser = count)]
     batch: usize,
 
-    /// How many batches are under way at once
+    /// Number of batches that are written in parallel
     #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = count)]
     parallel: usize,
 
-    /// Append records that were rejected to this file, as JSON lines: source, offset, line, reason, raw
+    /// Append rejected records to this file, as JSON lines with source, offset, line, reason and raw
     ///
-    /// It is made when there is one. Without it, the first ten are shown, and the exit status is 1 if there were
-    /// any. After a crash, some may be in it twice, with the same offset.
+    /// The file is created for the first rejected record. Without this option, the first ten are printed, and the
+    /// exit status is 1 if there are any. After a crash, the file may contain a record twice, with the same offset.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
 
-    /// Stop when more records than this were rejected
+    /// Stop after more rejected records than this
     #[arg(long, value_name = "NUMBER")]
     max_rejects: Option<u64>,
 
-    /// Keep in this file up to where everything is written, and go on there
+    /// Store the position in each source in this file, and continue there in the next run
     ///
-    /// Without it, another run is just as right, but reads everything again, and asks for each record whether it is
-    /// there. A file that did not only grow since is refused.
+    /// Without a checkpoint, another run is correct, too, but reads everything again and checks for each record
+    /// whether it exists. A file that was changed other than by appending is an error.
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
 
-    /// How long nothing may be writable before it is given up: the deployment may be gone, or silent, that long
+    /// Time without a successful insert after which the run fails; until then, transient errors are retried
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     retry_timeout: Duration,
 
-    /// Write to the nearest of these datacenters that takes it, instead of one position
+    /// Write to the nearest of these datacenters that acknowledges, instead of one deployment
     ///
-    /// Names, nearest first, are those of one cluster (--uri); names with connection strings are deployments of
-    /// their own. A document then has a new _id in each datacenter that is tried, and its key in the field
-    /// --key-field. So another run relies on the checkpoint, and what it writes again is found by steadfast
-    /// dedupe --key ingest_key.
+    /// Names, nearest first, are those of one cluster (--uri). Names with connection strings are separate
+    /// deployments. A document gets a new _id for each datacenter that is tried, and its key in the field
+    /// --key-field. Therefore another run relies on the checkpoint, and steadfast dedupe --key ingest_key finds
+    /// duplicates.
     #[arg(long, value_name = "NAME[=URI],…", value_parser = datacenters::parse)]
     datacenters: Option<Datacenters>,
 
-    /// With --datacenters: the field for the key that would else be the _id
+    /// With --datacenters: field for the key that is otherwise the _id
     #[arg(long, value_name = "FIELD", default_value = "ingest_key", requires = "datacenters")]
     key_field: String,
 
-    /// Read everything, say what would be rejected, and write nothing; no deployment is needed
+    /// Read everything and report what would be rejected, but write nothing; no deployment is needed
     #[arg(long)]
     dry_run: bool,
 
@@ -149,26 +149,26 @@ Examples:
   $ steadfast ingest --uri mongodb://localhost:27017 --collection shop.orders orders.ndjson
   shop.orders: 1000000 documents added
 
-  Many files, to be continued after a crash or Ctrl-C:
+  Many files; after a crash or Ctrl-C, the next run continues:
   $ steadfast ingest --uri mongodb://localhost:27017 --collection app.log --checkpoint log.at \\
       --rejects rejected.ndjson day-*.ndjson
 
-  A table, by a key of its own:
+  A CSV file with the key in a field:
   $ steadfast ingest --uri mongodb://localhost:27017 --collection shop.customers --id email --types auto \\
       customers.csv
 
-  From another program; the name must be another for another stream:
+  From another program; each stream needs its own name:
   $ zcat export.gz | steadfast ingest --uri mongodb://localhost:27017 --collection app.log \\
       --format ndjson --source export-2026-01 -
 
-To find the record of a document: its _id ends with the byte at which the record begins, as in
+An _id ends with the byte offset of the record, which finds the record of a document:
   $ tail -c +12346 orders.csv | head -n 1
 
-If the collection has a collation, the server does not tell whether it is the same _id that is there already:
-records that are sent again are then rejected instead of being counted as there.
+If the collection has a collation, a duplicate key error does not show whether the _id is the same: records
+of an earlier run are then rejected instead of being counted as existing.
 
-Exit status: 0 if all went well, 1 if something failed, was cut short, or was rejected and not kept, 2 if the
-arguments are wrong. Ctrl-C (or SIGTERM) waits for what is under way and puts the checkpoint down.";
+Exit status: 0 on success, 1 after an error, an interruption or rejected records without --rejects, 2 if the
+arguments are wrong. Ctrl-C (or SIGTERM) waits for the batches in progress and writes the checkpoint.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Types {
@@ -181,11 +181,11 @@ enum Types {
 fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number @ 1..=100_000) => Ok(number),
-        Ok(_) | Err(_) => Err("it is a number from 1 to 100000".to_owned()),
+        Ok(_) | Err(_) => Err("expected a number from 1 to 100000".to_owned()),
     }
 }
 
-/// Ingests files.
+/// Runs the command.
 pub(crate) fn run(ingest: Ingest) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(ingest.run());
@@ -216,7 +216,7 @@ impl Ingest {
             rejects,
             max_rejects: self.max_rejects,
             outcome: &mut outcome,
-            is_new: false,
+            has_progress: false,
         };
         let worked = work.run(&self, self.shape(), target, &mut signals).await;
         work.progress.end();
@@ -229,7 +229,7 @@ impl Ingest {
 
     fn open(&self) -> Result<Vec<Source>, Box<dyn Error>> {
         if self.source.is_some() && self.files.len() > 1 {
-            return Err(wrong("--source names one source: give one file with it"));
+            return Err(wrong("--source requires a single file: ingest one file per run"));
         }
         self.check_output_files()?;
         let asked = SourceOptions {
@@ -242,9 +242,8 @@ impl Ingest {
             let source = Source::open(file, asked)?;
             if sources.iter().any(|it| it.name == source.name) {
                 return Err(wrong(format!(
-                    "{}: another of the files has the same name and begins with the same record, so \
-                     that their records could not be told apart; ingest them one by one, each with \
-                     a --source of its own",
+                    "{}: another file has the same name and the same first record, so their records would get \
+                     the same _ids; ingest the files one by one, each with its own --source",
                     file.display()
                 )));
             }
@@ -253,14 +252,14 @@ impl Ingest {
         Ok(sources)
     }
 
-    /// Files that are written must not be those that are read.
+    /// Checks that no output file is also an input file.
     fn check_output_files(&self) -> Result<(), Box<dyn Error>> {
         let real = |path: &Path| fs::canonicalize(path).ok();
         let written = [("--rejects", &self.rejects), ("--checkpoint", &self.checkpoint)];
         for (option, path) in written {
             let Some(path) = path.as_deref().and_then(real) else { continue };
             if self.files.iter().any(|file| real(file).is_some_and(|file| file == path)) {
-                return Err(wrong(format!("{option} is a file that is read")));
+                return Err(wrong(format!("{option} is also an input file")));
             }
         }
         if self.rejects.is_some() && self.rejects == self.checkpoint {
@@ -269,7 +268,7 @@ impl Ingest {
         Ok(())
     }
 
-    /// The checkpoint, and where to begin with each source.
+    /// Returns the checkpoint and the starting position of each source.
     fn positions(
         &self,
         sources: &[Source],
@@ -291,16 +290,15 @@ impl Ingest {
             let writer = datacenters.connect(&self.deployment, &self.collection, notes).await?;
             return Ok(WriteTarget::Datacenters(writer));
         }
-        let on = self
-            .deployment
-            .to_uri_arg()
-            .ok_or_else(|| wrong("say which deployment with --uri URI"))?;
+        let on = self.deployment.to_uri_arg().ok_or_else(|| {
+            wrong("a deployment is required: use --uri URI or the variable STEADFAST_URI")
+        })?;
         let client = on.connect(notes).await?;
         Ok(WriteTarget::Collection(self.collection_of(&client)))
     }
 
-    /// What is acknowledged must stay, also if the server dies: a majority has it in its journal, unless the
-    /// connection string says something else.
+    /// Returns the collection. Without a write concern in the connection string, writes are acknowledged by a
+    /// majority and journaled: they survive a crash.
     fn collection_of(&self, client: &Client) -> steadfast::Collection<RawDocumentBuf> {
         let Namespace { db, coll } = &self.collection;
         let concern = client.write_concern().cloned().unwrap_or_else(|| {
@@ -323,13 +321,13 @@ impl Ingest {
 
     fn announce_positions(&self, notes: &Notes, sources: &[Source], positions: &[Position]) {
         if self.datacenters.is_some() && self.checkpoint.is_none() && !self.dry_run {
-            notes.info("without --checkpoint FILE, another run writes everything once more");
+            notes.info("without --checkpoint FILE, another run inserts all records again");
         }
         for (source, position) in sources.iter().zip(positions) {
             if position.offset > 0 {
                 let Position { offset, lines } = position;
                 notes.info(format_args!(
-                    "{} goes on at byte {offset} (line {})",
+                    "{} continues at byte {offset} (line {})",
                     source.file,
                     lines + 1
                 ));

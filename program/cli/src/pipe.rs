@@ -23,41 +23,40 @@ use crate::{
     output::Output,
 };
 
-/// Stand between an application and its servers, and do harm by rules
+/// Inject faults between an application and its servers, by rules
 ///
-/// A proxy that loses replies, cuts connections, slows things down or answers with errors, and keeps a ledger of what
-/// the servers really executed.
+/// A proxy that drops replies, cuts connections, delays messages or replies with errors. Its ledger counts the
+/// commands that the servers executed.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES, mut_arg("json", |it| it.help(JSON)))]
 pub(crate) struct Pipe {
-    /// The real servers: a connection string, or just host:port
+    /// Servers: a connection string, or host:port
     ///
-    /// All members of a replica set come to stand behind the pipe, unless it says
-    /// directConnection=true. With tls=true (and tlsCAFile and so on), the pipe encrypts its
-    /// connections to the servers. Credentials are not needed: the application gives its own.
+    /// All members of a replica set are proxied, unless the connection string has directConnection=true. With
+    /// tls=true (and tlsCAFile and so on), the pipe encrypts its connections to the servers. Credentials are not
+    /// used: the application authenticates itself.
     #[arg(long, value_name = "URI")]
     upstream: Uri,
 
-    /// Where the application is to connect to
+    /// Address for the application
     ///
-    /// The members of a replica set get this port and those after it. With port 0, any free ports.
+    /// The members of a replica set get this port and the following ones. With port 0, any free ports.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
 
-    /// The host name that applications are told, if they do not reach the pipe by the address that
-    /// it listens on (in a container, say)
+    /// Host name for the application, if it cannot use the listen address, for example in a container
     #[arg(long, value_name = "HOST")]
     advertise: Option<String>,
 
-    /// A TOML file with rules that hold from the start
+    /// TOML file with the initial rules
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
 
-    /// Write what passes to a file, as lines of JSON
+    /// Write all messages and faults to this file, as JSON lines
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Show what passes, a line each
+    /// Print a line for each message and fault
     #[arg(long)]
     show: bool,
 
@@ -66,25 +65,25 @@ pub(crate) struct Pipe {
 }
 
 const JSON: &str =
-    "Print the connection string, what --show shows, and the summary as JSON, a document each";
+    "Print the connection string, the lines of --show and the summary as JSON documents";
 
 const EXAMPLES: &str = "\
 Getting started:
   $ steadfast pipe --upstream mongodb://localhost:27017 --listen 127.0.0.1:27100 --show
 
-  The first line that it prints is the connection string for the application. Everything passes until there is
-  a rule. Rules are switched from any client that is connected through the pipe (here mongosh; every driver has
-  a runCommand):
+  The first line of the output is the connection string for the application. Without rules, all messages pass.
+  Any client that is connected through the pipe can add and remove rules (here mongosh; every driver has
+  runCommand):
 
   > db.adminCommand({ blackPipe: 1, add: { command: 'insert', times: 1, then: 'loseReply' } })
 
-  The next insert reaches the server, which executes it, and the connection ends before the reply. What became
-  of it, then, and back to normal:
+  The server executes the next insert, and the connection is closed before the reply. Show the result in the
+  ledger, and remove all rules:
 
   > db.adminCommand({ blackPipe: 1, ledger: { command: 'insert' } })
   > db.adminCommand({ blackPipe: 1, clear: 'all' })
 
-  The command configureFailPoint with failCommand is answered by the pipe, too.
+  The pipe also implements the command configureFailPoint with failCommand.
 
 A file of rules (--rules):
   [[rule]]
@@ -99,25 +98,27 @@ A file of rules (--rules):
   seed = 42
   then = { error = { code = 11600 } }
 
-  Conditions: command, namespace, appName, server, connection, retry, skip, nth, every, probability, seed,
-  times. Reactions: cutRequest, loseReply, cutReply, delay, throttle, stall, error, writeConcernError, refuse.
-  The guide docs/black-pipe-proxy.md says all about them.
+  Conditions: `command`, `namespace`, `appName`, `server`, `connection`, `retry`, `skip`, `nth`, `every`,
+  `probability`, `seed`, `times`.
 
-Exit status: 0 if it was told to end, 1 if it could not start or the record is not whole, 2 if the arguments are \
-wrong. Ctrl-C (or SIGTERM) ends it; it then says what the servers executed.";
+  Reactions: `cutRequest`, `loseReply`, `cutReply`, `delay`, `throttle`, `stall`, `error`, `writeConcernError`,
+  `refuse`.
 
-/// An address to listen on. A name such as `localhost` may stand for several; most drivers try IPv4
-/// first.
+  Details: docs/black-pipe-proxy.md.
+
+Exit status: 0 after Ctrl-C or SIGTERM, 1 if the proxy could not start or the record is incomplete, 2 if the \
+arguments are wrong. At the end, the command prints a summary of what the servers executed.";
+
+/// Parses an address to listen on. A host name can have several addresses; most drivers try IPv4 first.
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     let found: Vec<_> = text.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
-    first.copied().ok_or("it is host:port, such as 127.0.0.1:27100")
+    first.copied().ok_or("expected host:port, such as 127.0.0.1:27100")
 }
 
-/// Runs the proxy until it is told to end.
+/// Runs the proxy until a signal arrives.
 pub(crate) fn run(pipe: Pipe) -> CommandResult {
-    // One thread carries more than several that hand each other work: there is little to do for each
-    // message but to pass it on.
+    // One thread is faster than several: there is little work for each message.
     context::run("pipe", pipe.output, async |context| pipe.run(context).await)
 }
 
@@ -133,20 +134,20 @@ impl Pipe {
         let recorder = self.recorder()?;
         let printer = self.show.then(|| EventPrinter::new(self.output.json));
         if recorder.is_some() || printer.is_some() {
-            let watchers = (
+            let senders = (
                 recorder.as_ref().map(EventRecorder::sender),
                 printer.as_ref().map(EventPrinter::sender),
             );
             builder = builder.observe(move |event: &ProxyEvent<'_>| {
-                if let Some(sender) = &watchers.0 {
+                if let Some(sender) = &senders.0 {
                     sender.note(event);
                 }
-                if let Some(sender) = &watchers.1 {
+                if let Some(sender) = &senders.1 {
                     sender.note(event);
                 }
             });
         }
-        // Servers that do not answer take their time.
+        // Connecting to unresponsive servers can take long.
         let proxy = tokio::select! {
             proxy = builder.start() => proxy.map_err(explained)?,
             () = context.signals.received() => return Ok(()),
@@ -159,7 +160,7 @@ impl Pipe {
             printer.finish();
         }
         let recorded = recorder.map_or(Ok(()), EventRecorder::finish);
-        let verdict = recorded.map_err(|error| format!("the record is not whole: {error}").into());
+        let verdict = recorded.map_err(|error| format!("the record is incomplete: {error}").into());
         if self.output.json {
             let _ = context.output.print("", summary::document(&ledger, &rules), &verdict);
         } else if !self.output.quiet {
@@ -170,14 +171,14 @@ impl Pipe {
 
     fn recorder(&self) -> Result<Option<EventRecorder>, WrongArguments> {
         let Some(path) = &self.record else { return Ok(None) };
-        // An earlier record is not touched before there is something to replace it with.
+        // An earlier record is kept until there is a new one.
         let file = File::options().create(true).write(true).truncate(false).open(path);
         file.map(|file| Some(EventRecorder::to(file)))
             .map_err(|e| WrongArguments(format!("--record {}: {e}", path.display())))
     }
 }
 
-/// What was asked for wrongly, apart from what cannot be had.
+/// Converts an error: invalid arguments have exit status 2.
 fn explained(error: ProxyError) -> Box<dyn Error> {
     match error {
         ProxyError::Upstream(_) | ProxyError::Rules(_) => WrongArguments(error.to_string()).into(),
@@ -185,7 +186,7 @@ fn explained(error: ProxyError) -> Box<dyn Error> {
     }
 }
 
-/// The connection string alone on the first line, for programs; the rest for people.
+/// Prints the connection string as the first line of the result, and notes about the servers.
 fn announce(proxy: &Proxy, context: &CommandContext) -> CommandResult {
     let members: Vec<_> = proxy
         .members()
@@ -195,10 +196,12 @@ fn announce(proxy: &Proxy, context: &CommandContext) -> CommandResult {
     let document = json!({ "uri": proxy.uri(), "servers": members });
     context.output.conclude(proxy.uri(), document, Ok(()))?;
     for (listening, server) in proxy.members() {
-        context.notes.info(format_args!("{listening} stands before {server}"));
+        context.notes.info(format_args!("{listening} forwards to {server}"));
     }
     if proxy.removed_credentials() {
-        context.notes.info("the application gives user and password itself");
+        context.notes.info(
+            "the credentials of --upstream are not used; the application authenticates itself",
+        );
     }
     Ok(())
 }

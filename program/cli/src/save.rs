@@ -32,7 +32,7 @@ pub(crate) fn check(option: &str, path: &Path) -> Result<(), WrongArguments> {
 
 /// Writes a file, or replaces it. After an error, an existing file is unchanged and nothing else is left. The error
 /// begins with the name of the file.
-pub(crate) fn whole(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write_file(path: &Path, text: &str) -> io::Result<()> {
     let target = SaveTarget::of(path);
     let is_there = matches!(target, Ok(SaveTarget::File { before: Some(_), .. }));
     let written = target.and_then(|target| match target {
@@ -144,7 +144,7 @@ mod tests {
         check("--report", &path).unwrap();
         assert_eq!(names(&folder), [""; 0], "a check leaves nothing behind");
         for text in ["one", "", "three"] {
-            whole(&path, text).unwrap();
+            write_file(&path, text).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             check("--report", &path).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text, "a check changes nothing");
@@ -163,7 +163,7 @@ mod tests {
             let path = folder.path().join(name);
             let before = check("--report", &path).unwrap_err().to_string();
             assert_eq!(before, format!("--report {}: {reason}", path.display()));
-            let after = whole(&path, "text").unwrap_err().to_string();
+            let after = write_file(&path, "text").unwrap_err().to_string();
             assert!(after.starts_with(&format!("{}: ", path.display())), "{after}");
         }
         let standard = check("--svg", Path::new("-")).unwrap_err().to_string();
@@ -180,7 +180,7 @@ mod tests {
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         symlink("file", &link).unwrap();
-        whole(&link, "new").unwrap();
+        write_file(&link, "new").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn devices_are_written_and_not_replaced() {
         use std::os::unix::fs::FileTypeExt;
-        whole(Path::new("/dev/null"), "text").unwrap();
+        write_file(Path::new("/dev/null"), "text").unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-        let full = whole(Path::new("/dev/full"), "text").unwrap_err();
+        let full = write_file(Path::new("/dev/full"), "text").unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         assert!(full.to_string().starts_with("/dev/full: "), "{full}");
     }

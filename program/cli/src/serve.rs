@@ -12,49 +12,49 @@ use crate::{
     output::Output,
 };
 
-/// Serve a MongoDB-compatible deployment from memory, for tests and for trying things out
+/// Serve a MongoDB-compatible deployment from memory, for tests and experiments
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES, mut_arg("json", |it| it.help(JSON)))]
 pub(crate) struct Serve {
-    /// A replica set of so many members (the default, with 3)
+    /// Replica set with this number of members (the default, with 3)
     #[arg(long, value_name = "MEMBERS", conflicts_with = "standalone")]
     replica_set: Option<usize>,
 
-    /// A server of its own
+    /// Standalone server
     #[arg(long)]
     standalone: bool,
 
-    /// A sharded cluster with these shards, each a replica set of three members
+    /// Sharded cluster with these shards, each a replica set of three members
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["standalone", "replica_set"])]
     sharded: Vec<String>,
 
-    /// How many mongos a sharded cluster has
+    /// Number of mongos of a sharded cluster
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "sharded")]
     mongos: usize,
 
-    /// The port of the first server; the others get those after it. Without it, any free ports
+    /// Port of the first server; the others get the following ports. By default any free ports
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
-    /// The version of MongoDB that it passes for: 4.2, 4.4, 5.0, 6.0, 7.0, 8.0 or 8.2
+    /// Version of MongoDB to emulate: 4.2, 4.4, 5.0, 6.0, 7.0, 8.0 or 8.2
     #[arg(long, value_name = "VERSION", default_value = "8.0")]
     version: String,
 
-    /// The same by the newest version of the wire protocol that it speaks, such as 17 for 6.0
+    /// Version to emulate, as its maximum wire version, such as 17 for 6.0
     #[arg(long, value_name = "NUMBER", conflicts_with = "version")]
     wire_version: Option<i32>,
 
-    /// Clients must log in as this user, who may do everything
+    /// Require authentication as this user, who has all privileges
     #[arg(long, value_name = "USER:PASSWORD")]
     auth: Option<Secret>,
 
-    /// Each server takes so many requests a second, and sheds the rest
+    /// Requests per second that each server accepts; it rejects the others
     ///
-    /// With a second number, so many are taken at once if there were few before.
+    /// The second number is the burst: requests that are accepted at once after a quiet time.
     #[arg(long, value_name = "RATE[,BURST]")]
     request_rate: Option<Rate>,
 
-    /// What all chances come from: the same seed, the same chances
+    /// Seed of all random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
 
@@ -69,24 +69,23 @@ const EXAMPLES: &str = "\
 Getting started:
   $ steadfast serve --port 27017
 
-  The first line that it prints is the connection string for the application. All data is in memory, and is
-  gone when it ends. It listens on this machine only.
+  The first line of the output is the connection string for the application. All data is in memory, and is
+  lost at the end. The servers listen on this machine only.
 
-  Elections, fail points and the like are asked for with the commands that servers have for them:
+  Elections, fail points and the like are controlled with the commands of real servers:
 
   > db.adminCommand({ replSetStepDown: 60 })
   > db.adminCommand({ configureFailPoint: 'failCommand', mode: { times: 1 },
                       data: { failCommands: ['insert'], closeConnection: true } })
 
-An overloaded server that sheds load as the specification of Client Backpressure shows:
+An overloaded server that sheds load, as in the specification of client backpressure:
   $ steadfast serve --standalone --version 8.2 --request-rate 100,20
 
-What it can do, and how it is used from tests: docs/embedded.md.
+Supported features, and use in tests: docs/embedded.md.
 
-Exit status: 0 if it was told to end, 1 if it could not serve, 2 if the arguments are wrong. Ctrl-C (or SIGTERM) \
-ends it.";
+Exit status: 0 after Ctrl-C or SIGTERM, 1 if the servers could not start, 2 if the arguments are wrong.";
 
-/// A user and a password as they were typed. Anything is taken at first: what is refused as an argument is shown.
+/// User and password as typed. Parsed later, because clap prints the arguments that it rejects.
 #[derive(Clone)]
 struct Secret(String);
 
@@ -104,7 +103,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A user and a password.
+/// User and password.
 struct Credentials {
     user: String,
     password: String,
@@ -117,13 +116,13 @@ impl Secret {
                 Ok(Credentials { user: user.to_owned(), password: password.to_owned() })
             }
             Some(_) | None => {
-                Err("--auth: it is a user and a password, with a colon between them".to_owned())
+                Err("--auth: expected a user and a password, with a colon between them".to_owned())
             }
         }
     }
 }
 
-/// How many requests a second, and how many at once.
+/// Requests per second, and the burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rate {
     per_second: f64,
@@ -134,9 +133,9 @@ impl FromStr for Rate {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WHAT: &str = "it is requests a second, such as 100, or with a burst: 100,20";
+        const EXPECTED: &str = "expected requests per second, such as 100, or with a burst: 100,20";
         let number =
-            |text: &str| text.trim().parse().ok().filter(|it: &f64| *it >= 0.0).ok_or(WHAT);
+            |text: &str| text.trim().parse().ok().filter(|it: &f64| *it >= 0.0).ok_or(EXPECTED);
         match text.split_once(',') {
             Some((rate, burst)) => Ok(Self { per_second: number(rate)?, burst: number(burst)? }),
             None => number(text).map(|rate| Self { per_second: rate, burst: rate.max(1.0) }),
@@ -144,9 +143,9 @@ impl FromStr for Rate {
     }
 }
 
-/// Serves until it is told to end.
+/// Runs the servers until a signal arrives.
 pub(crate) fn run(serve: Serve) -> CommandResult {
-    // One thread: what servers do here is short, and the state of a set is one.
+    // One thread suffices: requests are short, and the members share their state.
     context::run("serve", serve.output, async |context| {
         let deployment = builder(&serve)?.try_start().map_err(explained)?;
         announce(&deployment, &serve, context)?;
@@ -155,7 +154,7 @@ pub(crate) fn run(serve: Serve) -> CommandResult {
     })
 }
 
-/// What cannot be had, apart from what nobody can have.
+/// Converts an error: invalid arguments have exit status 2.
 fn explained(error: StartError) -> Box<dyn Error> {
     match error {
         StartError::AddressUnavailable { .. } => error.into(),
@@ -188,7 +187,7 @@ fn builder(serve: &Serve) -> Result<Builder, WrongArguments> {
     Ok(builder)
 }
 
-/// The connection string alone on the first line, for programs; the rest for people.
+/// Prints the connection string as the first line of the result, and notes about the servers.
 fn announce(deployment: &Deployment, serve: &Serve, context: &CommandContext) -> CommandResult {
     let what = match (serve.standalone, deployment.members().len()) {
         (true, _) => "a standalone server".to_owned(),
@@ -204,12 +203,12 @@ fn announce(deployment: &Deployment, serve: &Serve, context: &CommandContext) ->
     let document = json!({ "uri": deployment.uri(), "servers": servers, "version": version });
     context.output.conclude(deployment.uri(), document, Ok(()))?;
     let notes = &context.notes;
-    notes.info(format_args!("{what}, as MongoDB {version} would be"));
+    notes.info(format_args!("{what}, emulating MongoDB {version}"));
     for shard in deployment.shards() {
         let members: Vec<_> = shard.members().iter().map(|it| it.address().to_string()).collect();
         notes.info(format_args!("shard {}: {}", shard.name(), members.join(", ")));
     }
-    notes.info("all data is in memory, and is gone when this ends");
+    notes.info("all data is in memory, and is lost at the end");
     Ok(())
 }
 
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_come_with_a_burst_or_make_their_own() {
+    fn burst_defaults_to_the_rate() {
         assert_eq!("100".parse(), Ok(Rate { per_second: 100.0, burst: 100.0 }));
         assert_eq!("0.5, 3".parse(), Ok(Rate { per_second: 0.5, burst: 3.0 }));
         assert!("fast".parse::<Rate>().is_err());
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_shown() {
+    fn debug_hides_the_password() {
         let given: Secret = "root:s:e".parse().unwrap();
         let credentials = given.parse().unwrap();
         assert_eq!((credentials.user.as_str(), credentials.password.as_str()), ("root", "s:e"));

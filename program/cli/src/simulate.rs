@@ -113,7 +113,7 @@ impl Simulate {
         let reports = self.experiments(base, context).await?;
         // The table is printed even if the chart cannot be written.
         let saved = match &self.svg {
-            Some(file) => save::whole(file, &chart::svg(&reports)),
+            Some(file) => save::write_file(file, &chart::svg(&reports)),
             None => Ok(()),
         };
         let outcome = SimulateOutcome { base, reports, took: began.elapsed() };

@@ -1,4 +1,4 @@
-//! `steadfast sweep`: increments that were begun and left behind are finished.
+//! `steadfast sweep`: finishes pending increments of counters.
 
 mod report;
 
@@ -17,59 +17,60 @@ use crate::{
     output::Output,
 };
 
-/// Finish increments of exactly-once counters that were begun and left behind
+/// Finish pending increments of exactly-once counters
 ///
-/// An application that counts with steadfast_patterns::counter writes down that it is about to count,
-/// and then counts, in two steps. If it ends in between, the increment stays pending. A sweep finishes it. It
-/// is safe at any time, beside applications that count and beside other sweeps, and when it is cut short:
-/// what may still be worked on is left alone, and nothing is counted twice.
+/// An application that counts with steadfast_patterns::counter first stores a pending increment, and then applies it.
+/// If the application ends in between, the increment stays pending, and a sweep finishes it. A sweep is safe at any
+/// time: during other sweeps, while applications count, and after an interruption. It skips increments that an
+/// application may still apply, and no increment is applied twice.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES, mut_arg("json", |it| it.help(JSON)))]
 pub(crate) struct Sweep {
     #[command(flatten)]
     deployment: UriArg,
 
-    /// The collection whose documents are counters
+    /// Collection of the counters
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = database::namespace)]
     collection: Namespace,
 
-    /// How much the clocks of the servers may differ
+    /// Maximum difference between the clocks of the servers
     ///
-    /// A pending increment says until when it can begin; so much later, it is finished.
+    /// A pending increment has a time until which the application can apply it. A sweep finishes it when this margin
+    /// has passed as well.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     margin: Duration,
 
-    /// How long it is kept that an increment was counted
+    /// Time for which tombstones of applied increments are kept
     ///
-    /// So long after its time an application can be told so that finishes it once more. No shorter than
-    /// what the applications say.
+    /// Until then, a retry of the increment finds that it was applied. Must not be shorter than the setting of the
+    /// applications.
     #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = duration::parse)]
     keep: Duration,
 
-    /// How old plain ObjectIds in the array must be
+    /// Minimum age of plain ObjectIds in the array
     ///
-    /// Applications in other languages, or without this library, put these there. They count one. No
-    /// application must begin an increment anew that is so old.
+    /// Applications without this library, for example in other languages, store plain ObjectIds, which count one. No
+    /// application may retry an increment of this age.
     #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = duration::parse)]
     older_than: Duration,
 
-    /// The field that counts
+    /// Field with the count
     #[arg(long, value_name = "FIELD", default_value = "counter")]
     counter: String,
 
-    /// The field with the increments that are pending
+    /// Array field with the pending increments
     #[arg(long, value_name = "FIELD", default_value = "pending")]
     pending: String,
 
-    /// The field in which it is kept what was counted
+    /// Array field with the tombstones of applied increments
     #[arg(long, value_name = "FIELD", default_value = "done")]
     done: String,
 
-    /// Only say what would be done
+    /// Only report what would be done
     #[arg(long)]
     dry_run: bool,
 
-    /// Sweep again and again, so long after the end of the sweep before, until told to end
+    /// Sweep repeatedly, with this pause between sweeps, until Ctrl-C
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     every: Option<Duration>,
 
@@ -77,30 +78,30 @@ pub(crate) struct Sweep {
     output: Output,
 }
 
-const JSON: &str = "Print the result as JSON, a document for each sweep";
+const JSON: &str = "Print the result as JSON: one document for each sweep";
 
-/// While nothing answers at the start, it is tried again after so long at most.
+/// Maximum pause between attempts to connect.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
 Examples:
-  What would a sweep do?
+  Show what a sweep would do:
   $ export STEADFAST_URI=mongodb://localhost:27017
   $ steadfast sweep --collection shop.days --dry-run
-  shop.days: 3 increments would be finished, which adds 3; 2 are left alone, they are not old enough
+  shop.days: 3 increments would be finished, which adds 3; 2 skipped, not old enough
 
   Once, from cron:
   $ steadfast sweep --collection shop.days --quiet
 
-  As a service, which goes on when the deployment does not answer, also at the start:
+  As a service, which also retries while the deployment cannot be reached:
   $ steadfast sweep --collection shop.days --every 5m --json
 
-The pattern, and what an application does: docs/resilience.md.
+The pattern, and its use in an application: docs/resilience.md.
 
-Exit status: 0 if all went well, 1 if something failed or was cut short, 2 if the arguments are wrong. Ctrl-C \
-(or SIGTERM) ends it; it then says what was done.";
+Exit status: 0 on success, 1 after an error or an interruption, 2 if the arguments are wrong. Ctrl-C \
+(or SIGTERM) ends the command, which then prints what it has done.";
 
-/// Sweeps once, or until it is told to end.
+/// Runs the command.
 pub(crate) fn run(sweep: Sweep) -> CommandResult {
     context::run("sweep", sweep.output, async |context| sweep.run(context).await)
 }
@@ -108,10 +109,9 @@ pub(crate) fn run(sweep: Sweep) -> CommandResult {
 impl Sweep {
     async fn run(&self, context: &mut CommandContext) -> CommandResult {
         match self.every {
-            Some(pause) if pause.is_zero() => Err(WrongArguments(
-                "--every: a sweep after the other needs some time between, such as 1m".to_owned(),
-            )
-            .into()),
+            Some(pause) if pause.is_zero() => {
+                Err(WrongArguments("--every: must be longer than 0, such as 1m".to_owned()).into())
+            }
             Some(pause) => self.repeat(pause, context).await,
             None => {
                 let notes = context.notes;
@@ -133,7 +133,7 @@ impl Sweep {
         Counters::new(&collection).fields(fields).margin(self.margin).keep(self.keep)
     }
 
-    /// A sweep that fails is followed by the next like any other; the verdict is that of the last.
+    /// Sweeps repeatedly, also after a sweep that failed. The verdict is that of the last sweep.
     async fn repeat(&self, pause: Duration, context: &mut CommandContext) -> CommandResult {
         let notes = context.notes;
         let (mut client, mut all) = (None, SweepRound::none(self));
@@ -148,7 +148,7 @@ impl Sweep {
             }
             all.absorb(&round);
             if round.interrupted || self.wait_for_next(pause, client.is_some(), context).await {
-                notes.info(format_args!("ended, after {}", all.total()));
+                notes.info(format_args!("ended after {}", all.total()));
                 return match round.verdict() {
                     Err(_) if !round.interrupted => Err("the last sweep failed".into()),
                     Ok(()) | Err(_) => Ok(()),
@@ -157,7 +157,7 @@ impl Sweep {
         }
     }
 
-    /// Waits for the next sweep, or for the end.
+    /// Waits for the next sweep. Returns `true` if a signal arrives first.
     async fn wait_for_next(
         &self,
         pause: Duration,
@@ -166,7 +166,7 @@ impl Sweep {
     ) -> bool {
         let pause = if is_reached { pause } else { pause.min(RECONNECT_PAUSE) };
         if !is_reached {
-            context.notes.info(format_args!("it is tried again in {}", duration::show(pause)));
+            context.notes.info(format_args!("retrying in {}", duration::show(pause)));
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => false,
@@ -174,7 +174,7 @@ impl Sweep {
         }
     }
 
-    /// A sweep, once the deployment is found: a service goes on until it is.
+    /// Connects if necessary, and sweeps.
     async fn next_round(
         &self,
         client: &mut Option<Client>,
@@ -191,14 +191,14 @@ impl Sweep {
         match connected {
             Ok(found) => {
                 let every = duration::show(self.every.unwrap_or_default());
-                notes.info(format_args!("sweeps {} every {every}, until Ctrl-C", self.collection));
+                notes.info(format_args!("sweeping {} every {every} until Ctrl-C", self.collection));
                 self.round(client.insert(found), context).await
             }
             Err(error) => SweepRound::not_begun(self, Some(error)),
         }
     }
 
-    /// One sweep, with what it did before it failed or was interrupted.
+    /// Sweeps once. After an error or an interruption, the result has the work done until then.
     async fn round(&self, client: &Client, context: &mut CommandContext) -> SweepRound {
         let counters = self.counters(client);
         let tracker = context.track::<SweepReport>("sweeps");

@@ -1,4 +1,4 @@
-//! `steadfast zones`: each datacenter's documents are placed on its shards.
+//! `steadfast zones`: places each datacenter's documents on its shards.
 
 mod file;
 mod run;
@@ -16,14 +16,14 @@ use crate::{
 
 /// Place each datacenter's documents on its shards
 ///
-/// For applications that write to the nearest datacenter: a field of each document names the datacenter, the
-/// shard key begins with that field, and the zones of a sharded cluster keep its documents on the shards
-/// that are there. The layout says which these are.
+/// For applications that write to the nearest datacenter: a field of each document has the name of its datacenter,
+/// the shard key begins with that field, and zones keep the documents on the shards of that datacenter. A layout file
+/// assigns the shards to datacenters.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Zones {
     #[command(subcommand)]
-    what: ZonesCommand,
+    command: ZonesCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -41,52 +41,52 @@ Getting started:
   $ steadfast zones apply --uri mongodb://localhost:27017 messages.toml
   $ steadfast zones status --uri mongodb://localhost:27017 messages.toml
 
-The plan shows each command as it could be typed in mongosh. Zones come before the collection is sharded: so \
-the chunks of an empty collection begin where they belong. A collection that has documents is moved by the \
-balancer; --wait waits for it.
+The plan shows each command in the syntax of mongosh. Zones are created before the collection is sharded, so the \
+chunks of an empty collection begin args the right shards. The balancer moves the documents of other collections; \
+--wait waits for it.
 
-All of it can be run again at any time: what is there already is left out. Connect to a mongos, as a user who \
-may administer the cluster (the role clusterManager, and readWrite on the database). The pattern: \
+All subcommands can be repeated at any time: steps that are done are skipped. Connect to a mongos, as a user \
+with the role clusterManager, and readWrite on the database. The pattern: \
 docs/local-writes.md.
 
-Exit status: 0 if all went well, 1 if something failed, was cut short, or (status) documents are not where they \
-belong, 2 if the arguments or the layout are wrong.";
+Exit status: 0 args success, 1 after an error or an interruption, or if status finds misplaced documents, 2 if the \
+arguments or the layout are wrong.";
 
 #[derive(Debug, Subcommand)]
 enum ZonesCommand {
-    /// Say what has to be done, and do nothing
+    /// Show the steps, and change nothing
     Plan {
         #[command(flatten)]
-        on: ZonesArgs,
+        args: ZonesArgs,
         #[command(flatten)]
         output: Output,
     },
-    /// Do what the plan says
+    /// Execute the steps of the plan
     Apply {
         #[command(flatten)]
-        on: ZonesArgs,
+        args: ZonesArgs,
         #[command(flatten)]
         wait: Wait,
-        /// Only say what would be done, as the plan does
+        /// Only show the plan
         #[arg(long, conflicts_with = "wait")]
         dry_run: bool,
         #[command(flatten)]
         output: Output,
     },
-    /// Show where the documents are, and whether that is where they belong
+    /// Show where the documents are, compared with the layout
     Status {
         #[command(flatten)]
-        on: ZonesArgs,
+        args: ZonesArgs,
         #[command(flatten)]
         wait: Wait,
         #[command(flatten)]
         output: Output,
     },
-    /// Take back the zones of the layout; the collection stays sharded, and all documents stay
+    /// Remove the zones of the layout; the collection stays sharded, and keeps all documents
     Remove {
         #[command(flatten)]
-        on: ZonesArgs,
-        /// Only say what would be done
+        args: ZonesArgs,
+        /// Only report command would be done
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -94,55 +94,55 @@ enum ZonesCommand {
     },
 }
 
-/// Which cluster, and which layout.
+/// Cluster and layout.
 #[derive(Args, Debug)]
 struct ZonesArgs {
     #[command(flatten)]
     cluster: UriArg,
 
-    /// The layout: a file in TOML, of which `steadfast zones --help` has an example
+    /// Layout file, in TOML; `steadfast zones --help` has an example
     #[arg(value_name = "LAYOUT")]
     layout: PathBuf,
 }
 
 #[derive(Args, Debug)]
 struct Wait {
-    /// Wait until the balancer has moved all documents to where they belong
+    /// Wait until the balancer has moved all documents to the right shards
     #[arg(long)]
     wait: bool,
 
-    /// Wait no longer than this
+    /// Time-out of --wait
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "wait")]
     timeout: Option<Duration>,
 }
 
-/// Does what is asked, unless it is interrupted.
-pub(crate) fn run(Zones { what }: Zones) -> CommandResult {
-    let (_, output) = what.parts();
-    context::run("zones", output, async |context| what.run(context).await)
+/// Runs the command.
+pub(crate) fn run(Zones { command }: Zones) -> CommandResult {
+    let (_, output) = command.parts();
+    context::run("zones", output, async |context| command.run(context).await)
 }
 
 const INTERRUPTED: &str =
-    "interrupted; what is done stays done, and the same command goes on from there";
+    "interrupted; completed steps are kept, and the same command continues from there";
 
 impl ZonesCommand {
     fn parts(&self) -> (&ZonesArgs, Output) {
         match self {
-            Self::Plan { on, output }
-            | Self::Apply { on, output, .. }
-            | Self::Status { on, output, .. }
-            | Self::Remove { on, output, .. } => (on, *output),
+            Self::Plan { args, output }
+            | Self::Apply { args, output, .. }
+            | Self::Status { args, output, .. }
+            | Self::Remove { args, output, .. } => (args, *output),
         }
     }
 
     async fn run(&self, context: &mut CommandContext) -> CommandResult {
-        let (on, _) = self.parts();
-        let layout = file::read(&on.layout)?;
+        let (args, _) = self.parts();
+        let layout = file::read(&args.layout)?;
         let notes = context.notes;
-        let client = context.connect(on.cluster.connect(&notes)).await?;
+        let client = context.connect(args.cluster.connect(&notes)).await?;
         let work = run::ZonesRun::new(client, layout, notes);
-        let told = context.unless_interrupted(work.run(self), INTERRUPTED).await;
-        let told = told.or_else(|error| work.done_before(self, error))?;
-        context.output.conclude(told.text, told.document, told.verdict)
+        let report = context.unless_interrupted(work.run(self), INTERRUPTED).await;
+        let report = report.or_else(|error| work.done_before(self, error))?;
+        context.output.conclude(report.text, report.document, report.verdict)
     }
 }

@@ -1,4 +1,4 @@
-//! `steadfast dedupe` as people and scripts use it.
+//! Tests of `steadfast dedupe`.
 
 #![allow(missing_docs)]
 
@@ -15,7 +15,7 @@ use steadfast_embedded::Deployment;
 
 use self::program::{signal, steadfast};
 
-/// A deployment with documents, and a thread for what is asked of it.
+/// A deployment with documents, and a runtime for queries.
 struct Datacenter {
     deployment: Deployment,
     runtime: tokio::runtime::Runtime,
@@ -50,7 +50,7 @@ fn message(second: u8, message_id: i32, datacenter: &str, text: &str) -> Documen
     doc! { "_id": id, "message_id": message_id, "datacenter": datacenter, "text": text }
 }
 
-/// Two copies of one event, two of another that differ, and one of a third.
+/// Returns two equal copies of one event, two different ones of another, and one of a third.
 fn messages() -> Vec<Document> {
     vec![
         message(1, 7, "alfa", "a"),
@@ -70,31 +70,31 @@ fn dedupe(uris: &[&str], more: &[&str]) -> Output {
     steadfast(&arguments).output().expect("the program is built")
 }
 
-fn out(output: &Output) -> String {
+fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
-fn notes(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
 #[test]
-fn without_delete_it_says_what_it_would_do_and_how_to_do_it() {
+fn without_delete_the_result_is_a_preview() {
     let datacenter = Datacenter::with(&messages());
     let output = dedupe(&[&datacenter.uri()], &[]);
-    assert!(output.status.success(), "{}", notes(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(
-        out(&output),
+        stdout(&output),
         "app.messages: 2 events of 5 documents have several copies; 1 copy would be deleted\n"
     );
-    assert!(notes(&output).contains("1 copy differs"), "{}", notes(&output));
-    assert!(notes(&output).contains("run this again with --delete"), "{}", notes(&output));
+    assert!(stderr(&output).contains("1 copy differs"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("run this again with --delete"), "{}", stderr(&output));
     assert_eq!(datacenter.count(doc! {}), 5);
 
     let output = dedupe(&[&datacenter.uri()], &["--delete"]);
-    assert!(output.status.success(), "{}", notes(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(
-        out(&output),
+        stdout(&output),
         "app.messages: 2 events of 5 documents have several copies; 1 copy was deleted\n"
     );
     assert_eq!(datacenter.count(doc! {}), 4);
@@ -102,10 +102,10 @@ fn without_delete_it_says_what_it_would_do_and_how_to_do_it() {
 }
 
 #[test]
-fn copies_are_listed_for_people_and_for_programs() {
+fn copies_are_listed_as_text_and_json() {
     let datacenter = Datacenter::with(&messages());
     let output = dedupe(&[&datacenter.uri()], &["--list", "--quiet", "--keep", "last"]);
-    let text = out(&output);
+    let text = stdout(&output);
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
         lines[..2],
@@ -116,11 +116,11 @@ fn copies_are_listed_for_people_and_for_programs() {
              000000040000000000000001 in \"bravo\"",
         ]
     );
-    assert!(!notes(&output).contains("--delete"), "{}", notes(&output));
+    assert!(!stderr(&output).contains("--delete"), "{}", stderr(&output));
 
     let output =
         dedupe(&[&datacenter.uri()], &["--list", "--json", "--filter", "{\"text\": \"a\"}"]);
-    let documents: Vec<serde_json::Value> = out(&output)
+    let documents: Vec<serde_json::Value> = stdout(&output)
         .lines()
         .map(|line| serde_json::from_str(line).expect("a document on each line"))
         .collect();
@@ -134,23 +134,23 @@ fn copies_are_listed_for_people_and_for_programs() {
 }
 
 #[test]
-fn deployments_of_several_datacenters_are_looked_at_together() {
+fn copies_in_several_deployments_are_compared() {
     let copies = messages();
     let of = |name: &str| -> Vec<Document> {
         copies.iter().filter(|it| it.get_str("datacenter").ok() == Some(name)).cloned().collect()
     };
     let (alfa, bravo) = (Datacenter::with(&of("alfa")), Datacenter::with(&of("bravo")));
     let output = dedupe(&[&alfa.uri(), &bravo.uri()], &["--keep", "last", "--delete", "--list"]);
-    assert!(output.status.success(), "{}", notes(&output));
-    assert!(out(&output).contains("in \"alfa\" at URI 1 is surplus to"), "{}", out(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("in \"alfa\" at URI 1 is surplus to"), "{}", stdout(&output));
     assert_eq!((alfa.count(doc! {}), bravo.count(doc! {})), (1, 3));
 }
 
 #[test]
-fn wrong_arguments_are_explained_and_end_with_2() {
+fn wrong_arguments_are_explained() {
     let datacenter = Datacenter::with(&messages());
     let uri = datacenter.uri();
-    for (more, said) in [
+    for (more, part) in [
         (&["--filter", "{\"datacenter\": \"alfa\"}"][..], "leave the field out"),
         (&["--filter", "{userid: 1}"], "not JSON"),
         (&["--key", "datacenter"], "cannot be a key"),
@@ -158,28 +158,28 @@ fn wrong_arguments_are_explained_and_end_with_2() {
         (&["--keep", "both"], "possible values: first, last"),
     ] {
         let output = dedupe(&[&uri], more);
-        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", notes(&output));
-        assert!(notes(&output).contains(said), "{more:?}: {}", notes(&output));
-        assert_eq!(out(&output), "", "there is no result");
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{more:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "without a result");
     }
     let output = dedupe(&[], &[]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(notes(&output).contains("--uri"), "{}", notes(&output));
+    assert!(stderr(&output).contains("--uri"), "{}", stderr(&output));
 }
 
 #[test]
-fn a_deployment_that_is_not_there_is_explained_and_ends_with_1() {
-    // Nobody listens at its port any more, and nobody else gets it.
+fn unreachable_deployment_is_explained() {
+    // Its port stays reserved, without a listener.
     let datacenter = Datacenter::with(&messages());
     datacenter.deployment.faults().kill(0);
     let uri = format!("{}&serverSelectionTimeoutMS=300", datacenter.uri());
     let output = dedupe(&[&uri], &["--delete"]);
-    assert_eq!(output.status.code(), Some(1), "{}", notes(&output));
-    assert!(notes(&output).contains("no server that takes writes was found"), "{}", notes(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no writable server was found"), "{}", stderr(&output));
 }
 
 #[test]
-fn an_interrupted_run_says_what_was_done_and_leaves_a_copy_of_everything() {
+fn interrupted_run_reports_its_work_and_leaves_a_copy_of_each_event() {
     let datacenter = Datacenter::with(&messages());
     let blocked = doc! {
         "configureFailPoint": "failCommand",
@@ -194,19 +194,19 @@ fn an_interrupted_run_says_what_was_done_and_leaves_a_copy_of_everything() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program is built");
-    // It has marked the copy, and is about to delete it.
+    // The program has marked the copy, and is about to delete it.
     while datacenter.count(doc! { "steadfast_trim": { "$exists": true } }) == 0 {
         assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");
     }
     signal(&program, "-INT");
     let output = program.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(1), "{}", notes(&output));
-    assert!(out(&output).contains("then it was cut short"), "{}", out(&output));
-    assert!(notes(&output).contains("every event has a copy left"), "{}", notes(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stdout(&output).contains("ended early"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("one copy of each event remains"), "{}", stderr(&output));
     assert_eq!(datacenter.count(doc! { "datacenter": "alfa" }), 2);
 }
 
-/// The largest that a document may be: there is no room for a mark in it.
+/// Returns a document of the maximum size, without room for a mark.
 fn full(second: u8, datacenter: &str) -> Document {
     const LARGEST: usize = 16 * 1024 * 1024;
     let size = |text: &str| message(second, 6, datacenter, text).to_vec().expect("BSON").len();
@@ -216,28 +216,27 @@ fn full(second: u8, datacenter: &str) -> Document {
 }
 
 #[test]
-fn a_copy_that_cannot_be_marked_stays_and_the_others_go() {
+fn copy_that_cannot_be_marked_remains() {
     let mut documents = vec![full(10, "bravo"), full(11, "gamma")];
     documents.extend(messages());
     let datacenter = Datacenter::with(&documents);
     let output = dedupe(&[&datacenter.uri()], &["--delete"]);
-    assert_eq!(output.status.code(), Some(1), "{}", notes(&output));
-    let said =
-        "3 events of 7 documents have several copies; 1 copy was deleted; 1 copy could not be\n";
-    assert_eq!(out(&output), format!("app.messages: {said}"));
-    let why = "steadfast dedupe: 1 copy could not be marked for deletion, and stayed: ";
-    assert!(notes(&output).contains(why), "{}", notes(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let expected = "3 events of 7 documents have several copies; 1 copy was deleted; 1 copy could not be deleted\n";
+    assert_eq!(stdout(&output), format!("app.messages: {expected}"));
+    let why = "steadfast dedupe: 1 copy could not be marked for deletion, and remained: ";
+    assert!(stderr(&output).contains(why), "{}", stderr(&output));
     assert_eq!(datacenter.count(doc! { "message_id": 6 }), 2);
-    assert_eq!(datacenter.count(doc! { "message_id": 7 }), 1, "the others need not wait for it");
+    assert_eq!(datacenter.count(doc! { "message_id": 7 }), 1, "the others are deleted");
 }
 
 #[test]
-fn a_dry_run_may_be_asked_for_by_name() {
+fn dry_run_option_deletes_nothing() {
     let datacenter = Datacenter::with(&messages());
     let output = dedupe(&[&datacenter.uri()], &["--dry-run"]);
-    assert_eq!(output.status.code(), Some(0), "{}", notes(&output));
-    assert!(out(&output).contains("1 copy would be deleted"), "{}", out(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("1 copy would be deleted"), "{}", stdout(&output));
     assert_eq!(datacenter.count(doc! { "message_id": 7 }), 2);
     let output = dedupe(&[&datacenter.uri()], &["--dry-run", "--delete"]);
-    assert_eq!(output.status.code(), Some(2), "{}", notes(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }

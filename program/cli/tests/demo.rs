@@ -1,4 +1,4 @@
-//! `steadfast demo` as its users meet it: what comes out, and how it is shown.
+//! Tests of `steadfast demo`.
 #![allow(missing_docs)]
 
 #[allow(dead_code, reason = "this one ends by itself")]
@@ -15,7 +15,7 @@ use std::{
 use program::{signal, steadfast};
 use serde_json::{Value, json};
 
-/// The fewest events, as fast as can be: each trouble hits one event.
+/// The minimum number of events, without pauses: each fault hits one event.
 const SHORT: [&str; 5] = ["demo", "--events", "20", "--duration", "0"];
 
 fn short(more: &[&str]) -> Output {
@@ -33,34 +33,34 @@ fn rows(table: &str, first: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_tables_say_what_each_strategy_gets_wrong() {
+fn tables_show_the_errors_of_each_strategy() {
     let output = short(&[]);
-    let (said, notes) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}{notes}");
-    let squares = |strategy| rows(&said, strategy)[0].clone();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let squares = |strategy| rows(&stdout, strategy)[0].clone();
     assert_eq!(squares("dont-retry"), "dont-retry exact 1 missing 1 missing 1 missing");
     assert_eq!(squares("always-retry"), "always-retry 1 too many exact exact exact");
     assert_eq!(squares("retry-once"), "retry-once 1 too many exact exact 1 missing");
     assert_eq!(squares("idempotent"), "idempotent exact exact exact exact");
     assert_eq!(squares("retryable-writes"), "retryable-writes exact exact exact exact");
-    let total = |strategy| rows(&said, strategy)[1].clone();
-    assert!(total("dont-retry").starts_with("dont-retry 20 17 3 missing 4 2 20 "), "{said}");
-    assert!(total("always-retry").starts_with("always-retry 20 21 1 too many 0 0 25 "), "{said}");
-    assert!(total("retry-once").starts_with("retry-once 20 20 2 wrong 1 0 23 "), "{said}");
-    assert!(total("idempotent").starts_with("idempotent 20 20 exact 0 0 45 "), "{said}");
+    let total = |strategy| rows(&stdout, strategy)[1].clone();
+    assert!(total("dont-retry").starts_with("dont-retry 20 17 3 missing 4 2 20 "), "{stdout}");
+    assert!(total("always-retry").starts_with("always-retry 20 21 1 too many 0 0 25 "), "{stdout}");
+    assert!(total("retry-once").starts_with("retry-once 20 20 2 wrong 1 0 23 "), "{stdout}");
+    assert!(total("idempotent").starts_with("idempotent 20 20 exact 0 0 45 "), "{stdout}");
     assert!(
         total("retryable-writes").starts_with("retryable-writes 20 20 exact 0 0 25 "),
-        "{said}"
+        "{stdout}"
     );
-    assert!(said.lines().all(|line| line.chars().count() < 80), "{said}");
-    assert!(said.lines().count() < 24, "a small screen shows all of it: {said}");
+    assert!(stdout.lines().all(|line| line.chars().count() < 80), "{stdout}");
+    assert!(stdout.lines().count() < 24, "fits on a small screen: {stdout}");
     for now in ["1/4 replies are lost", "2/4 requests", "3/4 the primary", "4/4 the servers"] {
-        assert!(notes.contains(&format!("steadfast demo: {now}")), "{notes}");
+        assert!(stderr.contains(&format!("steadfast demo: {now}")), "{stderr}");
     }
 }
 
 #[test]
-fn whatever_the_seed_steadfast_is_exact_and_the_others_are_not() {
+fn only_steadfast_strategies_are_exact_with_any_seed() {
     let running: Vec<_> = ["1", "7", "1234567890123"]
         .into_iter()
         .map(|seed| {
@@ -71,37 +71,37 @@ fn whatever_the_seed_steadfast_is_exact_and_the_others_are_not() {
         .collect();
     for program in running {
         let output = program.wait_with_output().expect("it ends");
-        let said = text(&output.stdout);
-        assert!(output.status.success(), "{said}");
-        let found: Value = serde_json::from_str(&said).expect("one document");
+        let stdout = text(&output.stdout);
+        assert!(output.status.success(), "{stdout}");
+        let found: Value = serde_json::from_str(&stdout).expect("one document");
         let of = |field: &str| -> Vec<Value> {
             let strategies = found["strategies"].as_array().expect("all of them");
             strategies.iter().map(|strategy| strategy[field].clone()).collect()
         };
-        assert_eq!(of("exact"), [false, false, false, true, true], "{said}");
-        assert_eq!(of("counted"), [17, 21, 20, 20, 20], "{said}");
-        assert_eq!(of("tooMany"), [0, 1, 1, 0, 0], "{said}");
-        assert_eq!(of("missing"), [3, 0, 1, 0, 0], "{said}");
-        assert_eq!(of("errors"), [4, 0, 1, 0, 0], "{said}");
-        assert_eq!(of("inDoubt"), [2, 0, 0, 0, 0], "{said}");
-        assert_eq!(found["surprises"], json!([]));
-        assert_eq!(found["troubles"]["lostReply"], json!({ "events": 5, "hit": 1 }));
-        let lost = &found["strategies"][0]["troubles"]["lostRequest"];
+        assert_eq!(of("exact"), [false, false, false, true, true], "{stdout}");
+        assert_eq!(of("counted"), [17, 21, 20, 20, 20], "{stdout}");
+        assert_eq!(of("tooMany"), [0, 1, 1, 0, 0], "{stdout}");
+        assert_eq!(of("missing"), [3, 0, 1, 0, 0], "{stdout}");
+        assert_eq!(of("errors"), [4, 0, 1, 0, 0], "{stdout}");
+        assert_eq!(of("inDoubt"), [2, 0, 0, 0, 0], "{stdout}");
+        assert_eq!(found["unexpected"], json!([]));
+        assert_eq!(found["faults"]["lostReply"], json!({ "events": 5, "hit": 1 }));
+        let lost = &found["strategies"][0]["faults"]["lostRequest"];
         assert_eq!(*lost, json!({ "tooMany": 0, "missing": 1 }));
     }
 }
 
 #[test]
-fn nothing_but_text_goes_where_no_terminal_is() {
+fn output_without_a_terminal_is_plain_text() {
     let output = short(&[]);
-    for said in [output.stdout, output.stderr] {
+    for stdout in [output.stdout, output.stderr] {
         let is_plain = |byte: &u8| *byte == b'\n' || !byte.is_ascii_control();
-        assert!(said.iter().all(is_plain), "{}", text(&said));
+        assert!(stdout.iter().all(is_plain), "{}", text(&stdout));
     }
 }
 
 #[test]
-fn colours_are_there_when_they_are_asked_for_and_quiet_is_quiet() {
+fn color_and_quiet_options_are_followed() {
     let output = short(&["--color", "always", "--quiet"]);
     assert!(text(&output.stdout).contains("\x1b[32m"));
     assert_eq!(text(&output.stderr), "");
@@ -110,38 +110,38 @@ fn colours_are_there_when_they_are_asked_for_and_quiet_is_quiet() {
 }
 
 #[test]
-fn it_can_be_interrupted_and_says_so() {
+fn interruption_is_reported() {
     let mut program = steadfast(&["demo", "--duration", "10m"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program is built");
-    let mut notes = BufReader::new(program.stderr.take().expect("it is piped"));
+    let mut stderr = BufReader::new(program.stderr.take().expect("it is piped"));
     let mut first = String::new();
-    notes.read_line(&mut first).expect("a first line");
+    stderr.read_line(&mut first).expect("a first line");
     signal(&program, "-INT");
     let began = Instant::now();
     let mut rest = String::new();
-    notes.read_to_string(&mut rest).expect("text");
+    stderr.read_to_string(&mut rest).expect("text");
     let output = program.wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()), "{rest}");
     assert!(rest.contains("steadfast demo: interrupted after "), "{rest}");
-    assert!(began.elapsed() < Duration::from_secs(300), "and not when all is over");
+    assert!(began.elapsed() < Duration::from_secs(300), "before the end of the run");
 }
 
 #[test]
-fn the_readme_shows_what_comes_out() {
+fn readme_contains_the_table() {
     let output = steadfast(&["demo", "--duration", "0", "--quiet"]).output().expect("it is built");
-    let (said, notes) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}{notes}");
-    let (squares, _) = said.split_once("\n\n").expect("two tables");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let (squares, _) = stdout.split_once("\n\n").expect("two tables");
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = fs::read_to_string(readme).expect("it is there");
     assert!(readme.contains(squares), "the README has another table than this:\n{squares}");
 }
 
 #[test]
-fn too_few_events_are_refused() {
+fn too_few_events_are_rejected() {
     let output = steadfast(&["demo", "--events", "19"]).output().expect("it is built");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("20..=1000"), "{}", text(&output.stderr));

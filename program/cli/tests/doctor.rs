@@ -1,4 +1,4 @@
-//! `steadfast doctor` as its users meet it: on deployments that are well, and on those that are not.
+//! Tests of `steadfast doctor` on healthy and faulty deployments.
 #![allow(missing_docs)]
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
@@ -16,8 +16,8 @@ use serde_json::Value;
 use steadfast_embedded::{Builder, Deployment};
 use testbed::{Mongod, Options, ReplicaSet, TestCa, User};
 
-/// A deployment that goes on while the test waits for a program.
-fn started(builder: Builder) -> Deployment {
+/// Starts a deployment on its own thread, which runs while the test waits for a program.
+fn start(builder: Builder) -> Deployment {
     builder.in_thread().start()
 }
 
@@ -25,32 +25,32 @@ fn run(arguments: &[&str]) -> Output {
     steadfast(&[&["doctor"], arguments].concat()).env_remove("STEADFAST_URI").output().unwrap()
 }
 
-fn out(output: &Output) -> String {
+fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn errors(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The same, but for the line that says what is waited for where a machine is busy.
-fn errors_in_time(output: &Output) -> String {
+/// Returns standard error without the note that server selection takes time, as on a busy machine.
+fn stderr_without_progress(output: &Output) -> String {
     let is_of_time = |line: &&str| !line.contains(": looking for the servers of ");
-    errors(output).split_inclusive('\n').filter(is_of_time).collect()
+    stderr(output).split_inclusive('\n').filter(is_of_time).collect()
 }
 
-/// Runs it with `--json`; its exit status must be this.
+/// Returns the document of `--json`, and checks the exit status.
 #[track_caller]
 fn diagnosis(uri: &str, status: i32) -> Value {
     let output = run(&[uri, "--json", "--quiet"]);
-    let said = (out(&output), errors(&output));
-    assert_eq!(output.status.code(), Some(status), "{said:?}");
+    let text = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(status), "{text:?}");
     let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(diagnosis["counts"]["problem"].as_u64().unwrap() > 0, status == 1, "{diagnosis}");
     diagnosis
 }
 
-/// The codes of the findings of a level.
+/// Returns the codes of the findings of a level.
 fn codes(diagnosis: &Value, level: &str) -> Vec<String> {
     let findings = diagnosis["findings"].as_array().unwrap().iter();
     let findings = findings.filter(|finding| finding["level"] == level);
@@ -68,11 +68,11 @@ fn server<'a>(diagnosis: &'a Value, address: &str) -> &'a Value {
 }
 
 #[test]
-fn a_healthy_set_is_shown_with_what_works() {
-    let set = started(Deployment::replica_set(3));
+fn healthy_replica_set_has_ok_findings() {
+    let set = start(Deployment::replica_set(3));
     let output = run(&[&format!("{}&timeoutMS=5000&appName=shop", set.uri())]);
-    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
-    let report = out(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = stdout(&output);
     assert!(report.starts_with("the replica set rs0, 3 members\n"), "{report}");
     let primary = format!("  {}  primary    8.0.0 (wire 25)  ", set.member(0).address());
     assert!(report.contains(&primary), "{report}");
@@ -81,18 +81,18 @@ fn a_healthy_set_is_shown_with_what_works() {
         report.contains("\nok       writes are retried, and applied at most once\n"),
         "{report}"
     );
-    assert!(report.contains("\nok       a call ends after 5s"), "{report}");
-    // Where a machine is busy, the servers may be found to be far away.
+    assert!(report.contains("\nok       operations time out after 5s"), "{report}");
+    // On a busy machine, the round trip may be long.
     let is_far = report.contains("\nnote     a round trip to the nearest server");
     let notes = if is_far { "2 notes" } else { "1 note" };
     assert!(report.ends_with(&format!("\n0 problems, 0 warnings, {notes}\n")), "{report}");
     assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
-    assert_eq!(errors_in_time(&output), "");
+    assert_eq!(stderr_without_progress(&output), "");
 }
 
 #[test]
-fn programs_get_a_document() {
-    let set = started(Deployment::replica_set(3));
+fn findings_are_printed_as_json() {
+    let set = start(Deployment::replica_set(3));
     let diagnosis = diagnosis(&set.uri(), 0);
     assert_eq!(diagnosis["connected"], true);
     assert_eq!(diagnosis["deployment"]["type"], "replica set");
@@ -117,8 +117,8 @@ fn programs_get_a_document() {
 }
 
 #[test]
-fn a_standalone_server_says_why_writes_are_not_retried() {
-    let server = started(Deployment::standalone());
+fn standalone_server_has_no_retryable_writes() {
+    let server = start(Deployment::standalone());
     let diagnosis = diagnosis(&server.uri(), 0);
     let writes = finding(&diagnosis, "retryable_writes");
     assert_eq!(writes["level"], "warning");
@@ -128,21 +128,21 @@ fn a_standalone_server_says_why_writes_are_not_retried() {
 }
 
 #[test]
-fn a_cluster_shows_its_mongos_and_shards() {
-    let cluster = started(Deployment::sharded(&["alfa", "bravo"]).mongos_count(2));
+fn sharded_cluster_has_its_mongos_and_shards() {
+    let cluster = start(Deployment::sharded(&["alfa", "bravo"]).mongos_count(2));
     let diagnosis = diagnosis(&cluster.uri(), 0);
     assert_eq!(diagnosis["deployment"]["type"], "sharded cluster");
     assert_eq!(diagnosis["servers"][1]["type"], "Mongos");
     let shards = diagnosis["shards"].as_array().unwrap();
     assert_eq!(shards[0]["name"], "alfa");
     assert!(shards[1]["host"].as_str().unwrap().starts_with("bravo/127.0.0.1:"));
-    let report = out(&run(&[&cluster.uri()]));
+    let report = stdout(&run(&[&cluster.uri()]));
     assert!(report.starts_with("a sharded cluster, 2 mongos, 2 shards\n"), "{report}");
 }
 
 #[test]
-fn a_load_balancer_shows_what_is_behind_it() {
-    let cluster = started(Deployment::sharded(&["alfa"]).load_balanced());
+fn load_balanced_cluster_has_its_shards() {
+    let cluster = start(Deployment::sharded(&["alfa"]).load_balanced());
     let diagnosis = diagnosis(&cluster.uri(), 0);
     assert_eq!(diagnosis["deployment"]["type"], "load balanced");
     assert_eq!(diagnosis["servers"][0]["version"], "8.0.0");
@@ -151,55 +151,55 @@ fn a_load_balancer_shows_what_is_behind_it() {
 }
 
 #[test]
-fn a_server_that_sheds_load_is_examined_all_the_same() {
+fn overloaded_server_is_examined() {
     let limited = Deployment::standalone().version("8.2").request_rate(20.0, 1.0);
-    let diagnosis = diagnosis(&started(limited).uri(), 0);
+    let diagnosis = diagnosis(&start(limited).uri(), 0);
     assert_eq!(diagnosis["servers"][0]["maxWireVersion"], 27);
-    assert!(finding(&diagnosis, "overload")["what"].as_str().unwrap().contains("with pauses"));
+    assert!(finding(&diagnosis, "overload")["what"].as_str().unwrap().contains("with backoff"));
 }
 
-/// What the connection string allows, of which `--timeout` must not make use.
-const PATIENT: &str = "connectTimeoutMS=1200000&serverSelectionTimeoutMS=1200000";
-/// And much more than a slow machine needs.
-const MUCH_LESS: Duration = Duration::from_secs(600);
+/// Time-outs of a connection string that `--timeout` must override.
+const LONG_TIMEOUTS: &str = "connectTimeoutMS=1200000&serverSelectionTimeoutMS=1200000";
+/// More time than a slow machine needs.
+const HANG_LIMIT: Duration = Duration::from_secs(600);
 
 #[test]
-fn a_member_that_stands_still_is_not_waited_for_longer_than_said() {
-    let set = started(Deployment::replica_set(3));
+fn frozen_member_does_not_exceed_the_timeout() {
+    let set = start(Deployment::replica_set(3));
     set.faults().freeze(2);
-    let uri = format!("{}&{PATIENT}", set.uri());
+    let uri = format!("{}&{LONG_TIMEOUTS}", set.uri());
     let begun = Instant::now();
     let output = run(&[&uri, "--json", "--timeout", "10s"]);
-    assert!(begun.elapsed() < MUCH_LESS, "{:?}", begun.elapsed());
-    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    assert!(begun.elapsed() < HANG_LIMIT, "{:?}", begun.elapsed());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
     let silent = finding(&diagnosis, "member_unreachable");
     let address = set.member(2).address().to_string();
     assert!(silent["what"].as_str().unwrap().starts_with(&address), "{silent}");
-    assert!(silent["why"].as_str().unwrap().starts_with("It did not answer within"), "{silent}");
+    assert!(silent["why"].as_str().unwrap().starts_with("It did not reply within"), "{silent}");
     let primary = server(&diagnosis, &set.member(0).address().to_string());
-    assert_eq!(primary["version"], "8.0.0", "the others are asked as ever");
+    assert_eq!(primary["version"], "8.0.0", "the other members are examined");
 }
 
 #[test]
-fn a_login_is_shown_and_a_password_never() {
-    let set = started(Deployment::replica_set(1).auth("app", "s3cret"));
+fn login_is_shown_without_the_password() {
+    let set = start(Deployment::replica_set(1).auth("app", "s3cret"));
     let good = set.uri();
     assert!(good.contains("app:s3cret@"), "{good}");
     let wrong = good.replace("s3cret", "wr0ng");
-    let nobody = good.replace("app:s3cret@", "");
+    let without_user = good.replace("app:s3cret@", "");
     for (uri, status, code) in
-        [(&good, 0, "login"), (&wrong, 1, "login_refused"), (&nobody, 1, "login_needed")]
+        [(&good, 0, "login"), (&wrong, 1, "login_failed"), (&without_user, 1, "login_needed")]
     {
         for more in [&[][..], &["--json"]] {
             let output = run(&[&[uri.as_str()], more].concat());
-            let said = out(&output) + &errors(&output);
-            assert_eq!(output.status.code(), Some(status), "{said}");
-            assert!(!said.contains("s3cret") && !said.contains("wr0ng"), "{said}");
+            let text = stdout(&output) + &stderr(&output);
+            assert_eq!(output.status.code(), Some(status), "{text}");
+            assert!(!text.contains("s3cret") && !text.contains("wr0ng"), "{text}");
         }
         let diagnosis = diagnosis(uri, status);
         finding(&diagnosis, code);
-        assert_eq!(diagnosis["servers"][0]["type"], "RSPrimary", "it answers all the same");
+        assert_eq!(diagnosis["servers"][0]["type"], "RSPrimary", "the server replies to hello");
     }
     let diagnosis = diagnosis(&good, 0);
     assert_eq!(diagnosis["login"]["users"][0], "app@admin");
@@ -207,8 +207,8 @@ fn a_login_is_shown_and_a_password_never() {
 }
 
 #[test]
-fn a_member_that_is_down_is_named_with_the_reason() {
-    let set = started(Deployment::replica_set(3));
+fn unreachable_member_is_reported_with_the_reason() {
+    let set = start(Deployment::replica_set(3));
     set.faults().kill(2);
     let diagnosis = diagnosis(&set.uri(), 1);
     assert_eq!(diagnosis["connected"], true);
@@ -218,12 +218,12 @@ fn a_member_that_is_down_is_named_with_the_reason() {
     assert!(down["why"].as_str().unwrap().contains("refused"), "{down}");
     assert_eq!(server(&diagnosis, &address)["type"], "Unknown");
     assert_eq!(codes(&diagnosis, "problem"), ["member_unreachable"]);
-    assert_eq!(finding(&diagnosis, "retryable_writes")["level"], "ok", "the others work");
+    assert_eq!(finding(&diagnosis, "retryable_writes")["level"], "ok", "the other members are up");
 }
 
 #[test]
-fn a_set_that_has_lost_its_majority_has_no_primary() {
-    let set = started(Deployment::replica_set(3));
+fn set_without_a_majority_has_no_primary() {
+    let set = start(Deployment::replica_set(3));
     set.faults().kill(0);
     set.faults().kill(1);
     let output = run(&[&set.uri(), "--json", "--timeout", "10s"]);
@@ -233,12 +233,12 @@ fn a_set_that_has_lost_its_majority_has_no_primary() {
     let none = finding(&diagnosis, "no_primary");
     assert!(none["why"].as_str().unwrap().contains("1 of 3 members"), "{none}");
     assert!(none["next"].as_str().unwrap().contains("majority"), "{none}");
-    assert!(errors(&output).contains("looking for the servers of"), "{}", errors(&output));
+    assert!(stderr(&output).contains("looking for the servers of"), "{}", stderr(&output));
 }
 
 #[test]
-fn limits_that_are_too_short_do_not_keep_it_from_looking() {
-    let set = started(Deployment::replica_set(1));
+fn short_timeouts_are_reported_and_not_used() {
+    let set = start(Deployment::replica_set(1));
     set.faults().latency(0, Duration::from_millis(5), Duration::ZERO);
     let uri = format!("{}&timeoutMS=1&socketTimeoutMS=1&waitQueueTimeoutMS=1", set.uri());
     let diagnosis = diagnosis(&uri, 1);
@@ -248,8 +248,8 @@ fn limits_that_are_too_short_do_not_keep_it_from_looking() {
 }
 
 #[test]
-fn clocks_that_differ_are_noticed() {
-    let set = started(Deployment::replica_set(3));
+fn clock_difference_is_reported() {
+    let set = start(Deployment::replica_set(3));
     set.faults().clock_skew(1, Duration::from_secs(120));
     let diagnosis = diagnosis(&set.uri(), 0);
     let clocks = finding(&diagnosis, "clocks");
@@ -260,8 +260,8 @@ fn clocks_that_differ_are_noticed() {
 }
 
 #[test]
-fn another_set_than_was_asked_for_is_named() {
-    let set = started(Deployment::replica_set(3));
+fn other_replica_set_name_is_reported() {
+    let set = start(Deployment::replica_set(3));
     let other = set.uri().replace("replicaSet=rs0", "replicaSet=rs1");
     let diagnosis_of_other = diagnosis(&other, 1);
     let wrong = finding(&diagnosis_of_other, "wrong_set_name");
@@ -269,14 +269,14 @@ fn another_set_than_was_asked_for_is_named() {
     assert!(wrong["next"].as_str().unwrap().contains("replicaSet=rs0"), "{wrong}");
     let direct = format!("{}&replicaSet=rs1", set.direct_uri(0));
     finding(&diagnosis(&direct, 1), "wrong_set_name");
-    let server = started(Deployment::standalone());
+    let server = start(Deployment::standalone());
     let member = format!("{}?replicaSet=rs0", server.uri());
     finding(&diagnosis(&member, 1), "not_a_member");
 }
 
 #[test]
-fn other_names_of_the_members_are_told() {
-    let set = started(Deployment::replica_set(3));
+fn other_names_of_members_are_reported() {
+    let set = start(Deployment::replica_set(3));
     let port = set.member(0).address().port();
     let diagnosis = diagnosis(&format!("mongodb://localhost:{port}/"), 0);
     let names = finding(&diagnosis, "other_names");
@@ -287,52 +287,52 @@ fn other_names_of_the_members_are_told() {
 }
 
 #[test]
-fn who_cannot_be_reached_is_named_with_what_to_do() {
-    // Nobody listens at port 1.
+fn unreachable_server_is_reported_with_advice() {
+    // Nothing listens on port 1.
     let address = "127.0.0.1:1";
     let output = run(&[&format!("mongodb://{address}/")]);
     assert_eq!(output.status.code(), Some(1));
-    let report = out(&output);
+    let report = stdout(&output);
     assert!(report.starts_with(&format!("{address}: not reached\n")), "{report}");
     assert!(report.contains(&format!("PROBLEM  {address} cannot be reached")), "{report}");
     assert!(report.contains("do:  Nothing listens there."), "{report}");
-    assert_eq!(errors_in_time(&output), "steadfast doctor: 1 problem was found\n");
+    assert_eq!(stderr_without_progress(&output), "steadfast doctor: 1 problem was found\n");
 }
 
 #[test]
-fn it_ends_in_time_though_nobody_answers() {
+fn timeout_applies_to_an_unresponsive_server() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let uri = format!("mongodb://{}/?{PATIENT}", silent.local_addr().unwrap());
+    let uri = format!("mongodb://{}/?{LONG_TIMEOUTS}", silent.local_addr().unwrap());
     let begun = Instant::now();
-    // Of which it looks for servers in the first twelve; after one of them it says so.
+    // Server selection takes up to twelve of the twenty seconds, with a note after the first.
     let output = run(&[&uri, "--timeout", "20s"]);
-    assert!(begun.elapsed() < MUCH_LESS, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < HANG_LIMIT, "{:?}", begun.elapsed());
     assert_eq!(output.status.code(), Some(1));
-    assert!(out(&output).contains("It did not answer within 12s."), "{}", out(&output));
+    assert!(stdout(&output).contains("It did not reply within 12s."), "{}", stdout(&output));
     let note = "steadfast doctor: looking for the servers of 127.0.0.1:";
-    assert!(errors(&output).starts_with(note), "{}", errors(&output));
+    assert!(stderr(&output).starts_with(note), "{}", stderr(&output));
 }
 
 #[test]
-fn wrong_arguments_are_refused_without_being_repeated() {
+fn wrong_connection_strings_are_not_quoted() {
     for uri in ["mongo://root:s3cret@host", "mongodb://root:s3cret@", "mongodb://a/?w=-5", "s3cret"]
     {
         let output = run(&[uri]);
-        assert_eq!(output.status.code(), Some(2), "{uri}: {}", errors(&output));
-        assert!(errors(&output).starts_with("steadfast doctor: URI: "), "{}", errors(&output));
-        assert!(!errors(&output).contains("s3cret"), "{}", errors(&output));
-        assert_eq!(out(&output), "");
+        assert_eq!(output.status.code(), Some(2), "{uri}: {}", stderr(&output));
+        assert!(stderr(&output).starts_with("steadfast doctor: URI: "), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("s3cret"), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "");
     }
     assert_eq!(run(&[]).status.code(), Some(2));
     assert_eq!(run(&["mongodb://a", "--timeout", "0"]).status.code(), Some(2));
 }
 
 #[test]
-fn the_connection_string_may_be_in_the_environment() {
-    let server = started(Deployment::standalone());
+fn connection_string_can_come_from_the_environment() {
+    let server = start(Deployment::standalone());
     let mut command = steadfast(&["doctor", "--json"]);
     let output = command.env("STEADFAST_URI", server.uri()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 #[test]
@@ -352,14 +352,14 @@ fn real_servers_are_examined() {
     assert_eq!(codes(&healthy, "warning"), [""; 0]);
     set.wait_for_primary().unwrap();
     let secondary = servers.iter().find(|server| server["type"] == "RSSecondary").unwrap();
-    let place = set.addresses().iter().position(|it| secondary["address"] == it.to_string());
-    set.kill(place.unwrap()).unwrap();
+    let position = set.addresses().iter().position(|it| secondary["address"] == it.to_string());
+    set.kill(position.unwrap()).unwrap();
     let hurt = diagnosis(&set.uri(), 1);
     assert_eq!(codes(&hurt, "problem"), ["member_unreachable"]);
 }
 
 #[test]
-fn a_record_lifetime_below_the_session_timeout_is_found_on_real_servers() {
+fn record_lifetime_below_the_session_timeout_is_found_on_real_servers() {
     testbed::require!(V6_0);
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let healthy = diagnosis(&set.uri(), 0);
@@ -367,17 +367,17 @@ fn a_record_lifetime_below_the_session_timeout_is_found_on_real_servers() {
     assert_eq!(healthy["recordLifetimes"][0]["minutes"], 30);
     let short = Options::new().parameter("TransactionRecordMinimumLifetimeMinutes=0");
     let set = ReplicaSet::start(1, short).unwrap();
-    let forgetful = diagnosis(&set.uri(), 0);
-    let found = finding(&forgetful, "record_lifetime");
+    let short_lived = diagnosis(&set.uri(), 0);
+    let found = finding(&short_lived, "record_lifetime");
     assert_eq!(found["level"], "warning");
     assert!(found["what"].as_str().unwrap().contains(&set.addresses()[0].to_string()), "{found}");
-    assert_eq!(forgetful["servers"][0]["sessionTimeoutMinutes"], 30, "hello does not show it");
-    assert_eq!(forgetful["recordLifetimes"][0]["minutes"], 0);
+    assert_eq!(short_lived["servers"][0]["sessionTimeoutMinutes"], 30, "hello does not show it");
+    assert_eq!(short_lived["recordLifetimes"][0]["minutes"], 0);
 }
 
 #[test]
-fn the_record_lifetimes_of_shards_are_read_past_the_mongos() {
-    let cluster = started(Deployment::sharded(&["alfa", "bravo"]));
+fn record_lifetimes_of_shards_are_read_directly() {
+    let cluster = start(Deployment::sharded(&["alfa", "bravo"]));
     let healthy = diagnosis(&cluster.uri(), 0);
     let read = healthy["recordLifetimes"].as_array().unwrap();
     assert_eq!(read.len(), 6, "{healthy}");
@@ -392,7 +392,7 @@ fn the_record_lifetimes_of_shards_are_read_past_the_mongos() {
 }
 
 #[test]
-fn what_a_user_may_not_read_is_said_to_be_unknown() {
+fn unauthorized_reads_are_reported_as_unknown() {
     testbed::require!(V6_0);
     let roles = [doc! { "role": "readWrite", "db": "shop" }];
     let user = User::new("app", "s3cret").roles(roles);
@@ -407,7 +407,7 @@ fn what_a_user_may_not_read_is_said_to_be_unknown() {
 }
 
 #[test]
-fn encryption_is_told_on_real_servers() {
+fn tls_is_examined_on_real_servers() {
     testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
@@ -428,8 +428,8 @@ fn encryption_is_told_on_real_servers() {
 }
 
 #[test]
-fn help_says_what_levels_mean() {
-    let help = out(&run(&["--help"]));
+fn help_explains_the_levels() {
+    let help = stdout(&run(&["--help"]));
     assert!(help.contains("Exit status: 0 if there is no problem"), "{help}");
     assert!(help.contains("[env: STEADFAST_URI]"), "{help}");
 }

@@ -1,4 +1,4 @@
-//! The guide: what it shows is what is tested, and it leaves out nothing.
+//! Tests of the guides: their examples are the tested files, and they are complete.
 #![allow(missing_docs)]
 
 use std::{fs, path::PathBuf};
@@ -11,26 +11,26 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Each file that the guide shows, by the comment before its block, and the block.
-fn shown(guide: &str) -> Vec<(&str, &str)> {
-    let mut shown = Vec::new();
+/// Returns the path of each file in the guide, from the comment before its block, and the block.
+fn included_files(guide: &str) -> Vec<(&str, &str)> {
+    let mut included_files = Vec::new();
     let mut rest = guide;
     while let Some((_, after)) = rest.split_once("<!-- file: ") {
         let (path, after) = after.split_once(" -->\n").expect("the comment ends");
         let (_, after) = after.split_once("```").expect("a block follows");
         let (_, after) = after.split_once('\n').expect("its language ends");
         let (block, after) = after.split_once("```").expect("it ends");
-        shown.push((path, block));
+        included_files.push((path, block));
         rest = after;
     }
-    shown
+    included_files
 }
 
 #[test]
-fn the_examples_of_the_guide_are_the_files_that_are_tested() {
+fn guide_contains_the_tested_files() {
     let guide = read("docs/black-pipe-proxy.md");
-    let shown = shown(&guide);
-    let files: Vec<&str> = shown.iter().map(|(path, _)| *path).collect();
+    let included_files = included_files(&guide);
+    let files: Vec<&str> = included_files.iter().map(|(path, _)| *path).collect();
     let expected = [
         "docs/black-pipe/lost_reply.py",
         "docs/black-pipe/lost_reply.mjs",
@@ -38,21 +38,21 @@ fn the_examples_of_the_guide_are_the_files_that_are_tested() {
         "docs/black-pipe/rules.toml",
     ];
     assert_eq!(files, expected);
-    for (path, block) in shown {
+    for (path, block) in included_files {
         assert_eq!(block, read(path), "{path} has changed; show it as it is in the guide");
     }
 }
 
 #[test]
-fn the_rules_of_the_guide_are_rules() {
+fn rules_of_the_guide_are_valid() {
     let rules = blackpipe::proxy::read_rules(root().join("docs/black-pipe/rules.toml")).unwrap();
     assert_eq!(rules.len(), 5);
 }
 
 #[test]
-fn every_field_and_every_reaction_is_in_the_guide() {
+fn guide_has_every_field_and_reaction() {
     let guide = read("docs/black-pipe-proxy.md");
-    // The parser lists what it knows when it meets what it does not.
+    // The parser lists the valid names in the error for an unknown one.
     let unknown = |text: &str| blackpipe::proxy::parse_rules(text).unwrap_err().to_string();
     let lists = [
         unknown("[[rule]]\nx = 1\nthen = 'refuse'\n"),
@@ -72,7 +72,7 @@ fn every_field_and_every_reaction_is_in_the_guide() {
 }
 
 #[test]
-fn the_readme_of_the_crate_names_every_command() {
+fn readme_lists_every_command() {
     let (readme, manual) = (read("program/cli/README.md"), read("docs/cli.md"));
     let commands: Vec<&str> = manual
         .lines()

@@ -1,8 +1,7 @@
-//! The pipe and the embedded deployment with drivers of other languages: the programs of the guides,
-//! run as they stand there.
+//! The pipe and the embedded deployment with drivers of other languages: the programs of the guides.
 //!
-//! They need Python with pip, or Node with npm, and a registry to fetch the driver from, once. A test without them is
-//! left out by name; with `CI` set it fails.
+//! The tests need Python with pip, or Node with npm, and a registry for downloading the driver once. Without them, a
+//! test is skipped; with `CI` set it fails.
 #![allow(missing_docs)]
 
 mod program;
@@ -23,7 +22,7 @@ fn guide(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file)
 }
 
-/// Runs a program; what it said, if it succeeded, and why not otherwise.
+/// Runs a program. Returns its output, or the reason of its failure.
 fn run(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| match error.kind() {
@@ -64,19 +63,19 @@ fn node_driver() -> Result<PathBuf, String> {
         .map_err(|error| format!("the Node driver is not available\n{error}"))
 }
 
-/// Runs a program of a guide beside the Node driver, where it looks for it.
+/// Runs a program of a guide in the directory of the Node driver.
 fn run_in_node(folder: &Path, program: &str, uri: &str) -> String {
     let name = Path::new(program).file_name().unwrap().to_string_lossy();
-    // Its own copy: another process may be about to run the same.
+    // A separate copy: another process may run the same program.
     let copy = folder.join(format!("{}-{name}", std::process::id()));
     std::fs::copy(guide(program), &copy).unwrap();
-    let said = run(Command::new("node").arg(&copy).arg(uri));
+    let output = run(Command::new("node").arg(&copy).arg(uri));
     std::fs::remove_file(copy).unwrap();
-    said.unwrap()
+    output.unwrap()
 }
 
 #[test]
-fn an_insert_of_pymongo_whose_reply_is_lost_is_applied_once() {
+fn pymongo_insert_with_a_lost_reply_is_applied_once() {
     testbed::require!(V6_0);
     let path = testbed::require!(pymongo());
     let set = ReplicaSet::start(1, Options::new()).unwrap();
@@ -92,7 +91,7 @@ fn an_insert_of_pymongo_whose_reply_is_lost_is_applied_once() {
 }
 
 #[test]
-fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
+fn node_driver_insert_with_a_lost_reply_is_applied_once() {
     testbed::require!(V6_0);
     let folder = testbed::require!(node_driver());
     let set = ReplicaSet::start(1, Options::new()).unwrap();
@@ -106,7 +105,7 @@ fn an_insert_of_the_node_driver_whose_reply_is_lost_is_applied_once() {
 }
 
 #[test]
-fn pymongo_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
+fn pymongo_continues_after_the_primary_of_an_embedded_set_shuts_down() {
     let path = testbed::require!(pymongo());
     for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
         let set = Program::start(arguments);
@@ -118,7 +117,7 @@ fn pymongo_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
 }
 
 #[test]
-fn the_node_driver_goes_on_when_the_primary_of_an_embedded_set_is_shut_down() {
+fn node_driver_continues_after_the_primary_of_an_embedded_set_shuts_down() {
     let folder = testbed::require!(node_driver());
     for arguments in [&["serve"][..], &["serve", "--auth", "root:p@ss:word"]] {
         let set = Program::start(arguments);

@@ -1,4 +1,4 @@
-//! `steadfast pipe` as its users meet it: arguments, output, exit status.
+//! Tests of `steadfast pipe`: arguments, output, exit status.
 #![allow(missing_docs)]
 
 mod program;
@@ -22,19 +22,19 @@ fn file(name: &str, content: &str) -> PathBuf {
     path
 }
 
-/// The program with these arguments of `pipe`.
+/// Returns the program with arguments of `pipe`.
 fn command(arguments: &[&str]) -> Command {
     program::steadfast(&[&["pipe"], arguments].concat())
 }
 
-/// Exit status and what it says of its failure.
+/// Returns the exit status and standard error of a failure.
 fn failure(arguments: &[&str]) -> (Option<i32>, String) {
     let output = command(arguments).output().unwrap();
-    assert_eq!(output.stdout, b"", "programs that read the first line get none");
+    assert_eq!(output.stdout, b"", "there is no connection string");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Sends a ping to the server of a connection string; whether an answer came.
+/// Sends a `ping` to the server of a connection string. Returns `true` if a reply arrives.
 fn ping(uri: &str) -> bool {
     let address: SocketAddr =
         uri.trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
@@ -52,7 +52,7 @@ fn ping(uri: &str) -> bool {
 }
 
 #[test]
-fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
+fn messages_are_shown_recorded_and_summarized() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let record = file("record.jsonl", &"of an earlier one\n".repeat(1_000));
@@ -64,11 +64,11 @@ fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
     assert!(pipe.uri().ends_with("/?directConnection=true"), "{}", pipe.uri());
     assert!(ping(pipe.uri()));
     assert!(!ping(pipe.uri()));
-    let said = pipe.end();
-    assert!(said.contains("-> ping admin, "), "{said}");
-    assert!(said.contains("<- ping: ok"), "{said}");
-    assert!(said.contains("lost the reply after the execution (r)"), "{said}");
-    assert!(said.contains("rule \"r\" (loseReply): applied 1 of 2 times"), "{said}");
+    let output = pipe.end();
+    assert!(output.contains("-> ping admin, "), "{output}");
+    assert!(output.contains("<- ping: ok"), "{output}");
+    assert!(output.contains("lost the reply after the execution (r)"), "{output}");
+    assert!(output.contains("rule \"r\" (loseReply): applied 1 of 2 times"), "{output}");
 
     let recorded = fs::read_to_string(&record).unwrap();
     let lines: Vec<serde_json::Value> =
@@ -83,11 +83,11 @@ fn it_shows_and_records_what_passes_and_sums_it_up_in_the_end() {
 }
 
 #[test]
-fn it_passes_on_though_nobody_reads_what_it_shows() {
+fn unread_output_does_not_block_the_proxy() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let pipe = Program::start(&["pipe", "--upstream", &server.uri(), "--show"]);
-    // Far more lines than a pipe of the system holds.
+    // More lines than the buffer of a pipe holds.
     for _ in 0..1_000 {
         assert!(ping(pipe.uri()));
     }
@@ -95,7 +95,7 @@ fn it_passes_on_though_nobody_reads_what_it_shows() {
 }
 
 #[test]
-fn it_ends_though_nobody_reads_its_last_lines() {
+fn unread_output_does_not_delay_the_end() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let mut process = command(&["--upstream", &server.uri(), "--show"])
@@ -106,7 +106,7 @@ fn it_ends_though_nobody_reads_its_last_lines() {
     let mut out = BufReader::new(process.stdout.take().unwrap());
     let mut uri = String::new();
     out.read_line(&mut uri).unwrap();
-    // More lines than a pipe of the system holds, and fewer than are left out.
+    // More lines than the buffer of a pipe holds, and fewer than the queue.
     for _ in 0..400 {
         assert!(ping(uri.trim()));
     }
@@ -116,7 +116,7 @@ fn it_ends_though_nobody_reads_its_last_lines() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_record_for_which_there_is_no_room_is_told_of_after_the_summary() {
+fn full_disk_is_reported_after_the_summary() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let mut process = command(&["--upstream", &server.uri(), "--record", "/dev/full"])
@@ -129,24 +129,24 @@ fn a_record_for_which_there_is_no_room_is_told_of_after_the_summary() {
     assert!(ping(uri.trim()));
     signal(&process, "-TERM");
     let output = process.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("retryable writes: 0"), "{said}");
-    assert!(said.contains("the record is not whole: No space left"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("retryable writes: 0"), "{stderr}");
+    assert!(stderr.contains("the record is incomplete: No space left"), "{stderr}");
 }
 
 #[test]
-fn it_can_be_ended_while_it_waits_for_a_server() {
+fn start_can_be_interrupted() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = silent.local_addr().unwrap().to_string();
     let mut process = command(&["--upstream", &address]).spawn().unwrap();
-    let _never_answered = silent.accept().unwrap();
+    let _open = silent.accept().unwrap();
     signal(&process, "-INT");
     assert!(process.wait().unwrap().success());
 }
 
 #[test]
-fn a_bad_file_of_rules_is_shown_with_its_name_line_and_what_is_allowed() {
+fn invalid_rules_are_reported_with_file_line_and_expected_values() {
     let rules = file("bad.toml", "[[rule]]\ncommand = 'insert'\nthen = 'loseRepl'\n");
     let path = rules.to_str().unwrap();
     let (code, error) = failure(&["--upstream", "localhost", "--rules", path]);
@@ -160,14 +160,18 @@ fn a_bad_file_of_rules_is_shown_with_its_name_line_and_what_is_allowed() {
 }
 
 #[test]
-fn servers_that_are_not_there_and_ports_that_are_taken_are_told() {
+fn unreachable_servers_and_used_ports_are_reported() {
     let earlier = file("earlier.jsonl", "an earlier record\n");
-    // Nobody listens at port 1.
-    let nobody = "127.0.0.1:1";
-    let (code, error) = failure(&["--upstream", nobody, "--record", earlier.to_str().unwrap()]);
+    // Nothing listens on port 1.
+    let unreachable = "127.0.0.1:1";
+    let (code, error) =
+        failure(&["--upstream", unreachable, "--record", earlier.to_str().unwrap()]);
     assert_eq!(code, Some(1));
     assert_eq!(fs::read_to_string(&earlier).unwrap(), "an earlier record\n");
-    assert!(error.contains("cannot connect to any server") && error.contains(nobody), "{error}");
+    assert!(
+        error.contains("cannot connect to any server") && error.contains(unreachable),
+        "{error}"
+    );
     fs::remove_file(earlier).unwrap();
 
     testbed::require!(V6_0);
@@ -182,7 +186,7 @@ fn servers_that_are_not_there_and_ports_that_are_taken_are_told() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_are_answered_with_usage() {
+fn invalid_arguments_are_explained() {
     let (code, error) = failure(&[]);
     assert_eq!(code, Some(2));
     assert!(error.contains("--upstream <URI>"), "{error}");

@@ -1,4 +1,4 @@
-//! `steadfast serve` as its users meet it: arguments, output, exit status.
+//! Tests of `steadfast serve`: arguments, output, exit status.
 #![allow(missing_docs)]
 
 mod program;
@@ -11,10 +11,10 @@ use std::{
 use bson::{Document, doc};
 use program::{Program, signal, steadfast};
 
-/// Exit status and what it says of its failure.
+/// Returns the exit status and standard error of a failure.
 fn failure(arguments: &[&str]) -> (Option<i32>, String) {
     let output = steadfast(&[&["serve"], arguments].concat()).output().unwrap();
-    assert_eq!(output.stdout, b"", "programs that read the first line get none");
+    assert_eq!(output.stdout, b"", "there is no connection string");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -24,8 +24,8 @@ fn hosts(uri: &str) -> Vec<&str> {
     rest.split('/').next().unwrap().split(',').collect()
 }
 
-/// Sends a command to a server, and gives its reply.
-fn ask(host: &str, command: &Document) -> Document {
+/// Sends a command to a server, and returns the reply.
+fn run_command(host: &str, command: &Document) -> Document {
     let body = command.to_vec().unwrap();
     let mut message = Vec::new();
     for field in [i32::try_from(21 + body.len()).unwrap(), 1, 0, 2013, 0] {
@@ -44,57 +44,57 @@ fn ask(host: &str, command: &Document) -> Document {
 }
 
 #[test]
-fn a_replica_set_of_three_is_there_unless_something_else_is_asked_for() {
+fn default_is_a_replica_set_of_three() {
     let set = Program::start(&["serve"]);
     assert!(set.uri().ends_with("/?replicaSet=rs0"), "{}", set.uri());
     let hosts = hosts(set.uri());
     let primaries = hosts.iter().filter(|host| {
-        let hello = ask(host, &doc! { "hello": 1, "$db": "admin" });
+        let hello = run_command(host, &doc! { "hello": 1, "$db": "admin" });
         hello.get_bool("isWritablePrimary").unwrap()
     });
     assert_eq!((hosts.len(), primaries.count()), (3, 1));
     let insert = doc! { "insert": "things", "documents": [{ "_id": 1 }], "$db": "db" };
-    assert_eq!(ask(hosts[0], &insert).get_i32("n").unwrap(), 1);
-    let said = set.end();
-    assert!(said.contains("a replica set of 3 members, as MongoDB 8.0.0 would be"), "{said}");
-    assert!(said.contains("in memory"), "{said}");
+    assert_eq!(run_command(hosts[0], &insert).get_i32("n").unwrap(), 1);
+    let output = set.end();
+    assert!(output.contains("a replica set of 3 members, emulating MongoDB 8.0.0"), "{output}");
+    assert!(output.contains("in memory"), "{output}");
 }
 
 #[test]
-fn a_server_is_as_it_is_asked_to_be() {
+fn server_has_the_given_options() {
     let arguments = ["serve", "--standalone", "--version", "8.2", "--request-rate", "0.0001,1"];
     let server = Program::start(&arguments);
     let host = hosts(server.uri())[0];
-    let hello = ask(host, &doc! { "hello": 1, "$db": "admin" });
+    let hello = run_command(host, &doc! { "hello": 1, "$db": "admin" });
     assert_eq!(hello.get_i32("maxWireVersion").unwrap(), 27);
     assert!(!hello.contains_key("setName"));
     let find = doc! { "find": "things", "$db": "db" };
-    assert_eq!(ask(host, &find).get_f64("ok").unwrap(), 1.0);
-    assert_eq!(ask(host, &find).get_i32("code").unwrap(), 462);
+    assert_eq!(run_command(host, &find).get_f64("ok").unwrap(), 1.0);
+    assert_eq!(run_command(host, &find).get_i32("code").unwrap(), 462);
 }
 
 #[test]
-fn a_sharded_cluster_is_reached_through_its_routers() {
-    let cluster = Program::start(&["serve", "--sharded", "alfa,bravo", "--routers", "2"]);
+fn sharded_cluster_is_used_through_its_mongos() {
+    let cluster = Program::start(&["serve", "--sharded", "alfa,bravo", "--mongos", "2"]);
     let hosts = hosts(cluster.uri());
     assert_eq!(hosts.len(), 2);
     let insert = doc! { "insert": "things", "documents": [{ "_id": 1 }], "$db": "db" };
-    assert_eq!(ask(hosts[0], &insert).get_i32("n").unwrap(), 1);
-    let said = cluster.end();
-    assert!(said.contains("a sharded cluster of alfa and bravo"), "{said}");
-    assert!(said.contains("shard bravo: 127.0.0.1:"), "{said}");
+    assert_eq!(run_command(hosts[0], &insert).get_i32("n").unwrap(), 1);
+    let output = cluster.end();
+    assert!(output.contains("a sharded cluster of alfa and bravo"), "{output}");
+    assert!(output.contains("shard bravo: 127.0.0.1:"), "{output}");
 }
 
 #[test]
-fn a_user_must_log_in_if_there_is_one() {
+fn auth_option_requires_authentication() {
     let server = Program::start(&["serve", "--standalone", "--auth", "root:a/b"]);
     assert!(server.uri().starts_with("mongodb://root:a%2Fb@127.0.0.1:"), "{}", server.uri());
     let find = doc! { "find": "things", "$db": "db" };
-    assert_eq!(ask(hosts(server.uri())[0], &find).get_i32("code").unwrap(), 13);
+    assert_eq!(run_command(hosts(server.uri())[0], &find).get_i32("code").unwrap(), 13);
 }
 
 #[test]
-fn ctrl_c_ends_it_well() {
+fn exit_status_is_0_after_ctrl_c() {
     let mut process = steadfast(&["serve", "--replica-set", "1"])
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -106,44 +106,44 @@ fn ctrl_c_ends_it_well() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn invalid_options_and_used_ports_are_reported() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let (status, said) = failure(&["--standalone", "--port", &port]);
+    let (status, stderr) = failure(&["--standalone", "--port", &port]);
     assert_eq!(status, Some(1));
-    assert!(said.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{said}");
-    let (status, said) = failure(&["--version", "3.6"]);
+    assert!(stderr.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{stderr}");
+    let (status, stderr) = failure(&["--version", "3.6"]);
     assert_eq!(status, Some(2));
     assert!(
-        said.contains("unknown server version 3.6; known versions: 4.2 (wire 8), 4.4"),
-        "{said}"
+        stderr.contains("unknown server version 3.6; known versions: 4.2 (wire 8), 4.4"),
+        "{stderr}"
     );
-    let (status, said) = failure(&["--replica-set", "0"]);
-    assert_eq!((status, said.contains("at least one member")), (Some(2), true), "{said}");
-    let (status, said) = failure(&["--auth", "root"]);
+    let (status, stderr) = failure(&["--replica-set", "0"]);
+    assert_eq!((status, stderr.contains("at least one member")), (Some(2), true), "{stderr}");
+    let (status, stderr) = failure(&["--auth", "root"]);
     assert_eq!(status, Some(2));
-    assert!(said.contains("a colon between them"), "{said}");
+    assert!(stderr.contains("a colon between them"), "{stderr}");
     let (status, _) = failure(&["--standalone", "--replica-set", "3"]);
     assert_eq!(status, Some(2));
 }
 
 #[test]
-fn the_help_tells_how_to_begin() {
+fn help_has_an_example() {
     let help = steadfast(&["serve", "--help"]).output().unwrap();
-    let said = String::from_utf8_lossy(&help.stdout);
-    assert!(said.contains("steadfast serve --port 27017"), "{said}");
-    assert!(said.contains("in memory"), "{said}");
+    let output = String::from_utf8_lossy(&help.stdout);
+    assert!(output.contains("steadfast serve --port 27017"), "{output}");
+    assert!(output.contains("in memory"), "{output}");
 }
 
 #[test]
-fn a_version_of_the_wire_protocol_is_as_good_as_one_of_the_server() {
+fn wire_version_selects_the_server_version() {
     let server = Program::start(&["serve", "--standalone", "--wire-version", "17"]);
-    let hello = ask(hosts(server.uri())[0], &doc! { "hello": 1, "$db": "admin" });
+    let hello = run_command(hosts(server.uri())[0], &doc! { "hello": 1, "$db": "admin" });
     assert_eq!(hello.get_i32("maxWireVersion").unwrap(), 17);
-    let said = server.end();
-    assert!(said.contains("a standalone server, as MongoDB 6.0.0 would be"), "{said}");
+    let output = server.end();
+    assert!(output.contains("a standalone server, emulating MongoDB 6.0.0"), "{output}");
 
-    let (status, said) = failure(&["--wire-version", "16"]);
+    let (status, stderr) = failure(&["--wire-version", "16"]);
     assert_eq!(status, Some(2));
-    assert!(said.contains("wire version 16; known versions: 4.2 (wire 8)"), "{said}");
+    assert!(stderr.contains("wire version 16; known versions: 4.2 (wire 8)"), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! `steadfast sweep` as its users meet it: arguments, output, exit status, and what becomes of the documents.
+//! Tests of `steadfast sweep`: arguments, output, exit status and effect on the documents.
 #![allow(missing_docs)]
 
 mod program;
@@ -18,7 +18,7 @@ use steadfast_patterns::counter::Counters;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A deployment that goes on while the test waits for a program.
+/// Starts a deployment on its own thread, which runs while the test waits for a program.
 fn deployment() -> Deployment {
     Deployment::replica_set(3).in_thread().start()
 }
@@ -30,7 +30,7 @@ async fn days(uri: &str, name: &str) -> Collection<Document> {
     collection
 }
 
-fn ago(time: Duration) -> DateTime {
+fn time_before_now(time: Duration) -> DateTime {
     DateTime::from_system_time(SystemTime::now() - time)
 }
 
@@ -38,19 +38,19 @@ fn pending(by: i64, until: DateTime) -> Bson {
     doc! { "token": ObjectId::new(), "by": by, "until": until }.into()
 }
 
-/// A token as applications make it that follow the article, a week ago.
+/// Returns a plain token, as in the article, which is a week old.
 fn plain_token() -> ObjectId {
     let mut bytes = ObjectId::new().bytes();
-    let then = u32::try_from(ago(7 * 24 * HOUR).timestamp_millis() / 1000).unwrap();
+    let then = u32::try_from(time_before_now(7 * 24 * HOUR).timestamp_millis() / 1000).unwrap();
     bytes[..4].copy_from_slice(&then.to_be_bytes());
     ObjectId::from_bytes(bytes)
 }
 
-/// Two counters with something left behind, and one without.
-async fn leave_behind(days: &Collection<Document>) {
+/// Inserts two counters with pending increments, and one without.
+async fn insert_pending(days: &Collection<Document>) {
     let later = DateTime::from_system_time(SystemTime::now() + HOUR);
-    let due = pending(2, ago(HOUR));
-    let old = doc! { "token": ObjectId::new(), "until": ago(50 * HOUR) };
+    let due = pending(2, time_before_now(HOUR));
+    let old = doc! { "token": ObjectId::new(), "until": time_before_now(50 * HOUR) };
     let documents = [
         doc! { "_id": "mon", "counter": 10_i64, "pending": [due, pending(7, later)] },
         doc! { "_id": "tue", "counter": 20_i64, "pending": [plain_token()], "done": [old] },
@@ -69,78 +69,79 @@ fn sweep(uri: &str, arguments: &[&str]) -> Command {
     steadfast(&[&["sweep", "--uri", uri, "--collection"], arguments].concat())
 }
 
-/// Its status, what it says, and its notes; but not that it is still connecting, where a machine is busy.
-fn said(output: &Output) -> (Option<i32>, String, String) {
+/// Returns the exit status, standard output and standard error, without the note that connecting takes time.
+fn result_of(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let notes = text(&output.stderr);
+    let stderr = text(&output.stderr);
     let is_of_time = |line: &&str| !is_connecting(line);
-    let notes = notes.split_inclusive('\n').filter(is_of_time).collect();
-    (output.status.code(), text(&output.stdout), notes)
+    let stderr = stderr.split_inclusive('\n').filter(is_of_time).collect();
+    (output.status.code(), text(&output.stdout), stderr)
 }
 
 fn is_connecting(note: &str) -> bool {
     note.starts_with("steadfast sweep: connecting to ")
 }
 
-async fn what_was_left_behind_is_finished(uri: &str, name: &str) {
+async fn check_sweep(uri: &str, name: &str) {
     let days = days(uri, name).await;
-    leave_behind(&days).await;
+    insert_pending(&days).await;
     let collection = format!("shop.{name}");
 
-    let dry = said(&sweep(uri, &[&collection, "--dry-run"]).output().unwrap());
-    let would = "2 increments would be finished, which adds 3; 1 tombstone would be removed; 1 is \
-                 left alone, it is not old enough";
+    let dry = result_of(&sweep(uri, &[&collection, "--dry-run"]).output().unwrap());
+    let would = "2 increments would be finished, which adds 3; 1 tombstone would be removed; 1 skipped, \
+                 not old enough";
     assert_eq!(dry, (Some(0), format!("{collection}: {would}\n"), String::new()));
-    assert_eq!(counters(&days).await, [Some(10), Some(20), Some(30)], "it only said so");
+    assert_eq!(counters(&days).await, [Some(10), Some(20), Some(30)], "a dry run changes nothing");
 
-    let done = said(&sweep(uri, &[&collection]).output().unwrap());
-    let does = "2 increments finished, which added 3; 1 tombstone removed; 1 is left alone, it is \
-                not old enough";
+    let done = result_of(&sweep(uri, &[&collection]).output().unwrap());
+    let does = "2 increments finished, which added 3; 1 tombstone removed; 1 skipped, not old \
+                enough";
     assert_eq!(done, (Some(0), format!("{collection}: {does}\n"), String::new()));
     assert_eq!(counters(&days).await, [Some(12), Some(21), Some(30)]);
 
-    let again = said(&sweep(uri, &[&collection, "--quiet"]).output().unwrap());
-    assert!(again.1.contains("no increments finished; 1 is left alone"), "{again:?}");
+    let again = result_of(&sweep(uri, &[&collection, "--quiet"]).output().unwrap());
+    assert!(again.1.contains("no increments finished; 1 skipped"), "{again:?}");
     assert_eq!(counters(&days).await, [Some(12), Some(21), Some(30)]);
 }
 
 #[tokio::test]
-async fn increments_that_were_left_behind_are_finished_once() {
+async fn pending_increments_are_finished_once() {
     let set = deployment();
-    what_was_left_behind_is_finished(&set.uri(), "days").await;
+    check_sweep(&set.uri(), "days").await;
 }
 
 #[tokio::test]
-async fn increments_that_were_left_behind_are_finished_on_real_servers() {
+async fn pending_increments_are_finished_once_on_real_servers() {
     testbed::require!(testbed::shared::servers());
     let uri = testbed::shared::uri().unwrap();
-    what_was_left_behind_is_finished(&uri, &format!("swept_{}", std::process::id())).await;
+    check_sweep(&uri, &format!("swept_{}", std::process::id())).await;
 }
 
 #[tokio::test]
-async fn programs_get_a_document() {
+async fn result_is_printed_as_json() {
     let set = deployment();
-    leave_behind(&days(&set.uri(), "days").await).await;
-    let (status, out, notes) = said(&sweep(&set.uri(), &["shop.days", "--json"]).output().unwrap());
-    assert_eq!((status, notes.as_str()), (Some(0), ""));
-    let report: Value = serde_json::from_str(&out).unwrap();
+    insert_pending(&days(&set.uri(), "days").await).await;
+    let (status, stdout, stderr) =
+        result_of(&sweep(&set.uri(), &["shop.days", "--json"]).output().unwrap());
+    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["collection"], "shop.days");
     assert_eq!(report["counters"], 2);
-    for (field, number) in [("finished", 2), ("by", 3), ("tombstonesRemoved", 1), ("leftAlone", 1)]
+    for (field, number) in [("finished", 2), ("added", 3), ("tombstonesRemoved", 1), ("skipped", 1)]
     {
         assert_eq!(report[field], number, "{field}");
     }
-    for (field, number) in [("alreadyGone", 0), ("failed", 0)] {
+    for (field, number) in [("finishedByOthers", 0), ("failed", 0)] {
         assert_eq!(report[field], number, "{field}");
     }
     assert_eq!((&report["dryRun"], &report["error"]), (&Value::Bool(false), &Value::Null));
 }
 
 #[tokio::test]
-async fn fields_may_have_other_names() {
+async fn field_names_are_options() {
     let set = deployment();
     let days = days(&set.uri(), "days").await;
-    let day = doc! { "_id": 1, "stats": { "n": 1 }, "open": [pending(4, ago(HOUR))] };
+    let day = doc! { "_id": 1, "stats": { "n": 1 }, "open": [pending(4, time_before_now(HOUR))] };
     days.insert_one(day).await.unwrap();
     let names = ["--counter", "stats.n", "--pending", "open", "--done", "closed"];
     let output = sweep(&set.uri(), &[&["shop.days"], &names[..]].concat()).output().unwrap();
@@ -152,94 +153,98 @@ async fn fields_may_have_other_names() {
 }
 
 #[tokio::test]
-async fn a_counter_that_cannot_be_swept_keeps_no_other_from_it() {
+async fn one_invalid_counter_does_not_stop_the_sweep() {
     let set = deployment();
     let days = days(&set.uri(), "days").await;
-    let odd = doc! { "_id": "odd", "counter": "many", "pending": [pending(1, ago(HOUR))] };
-    let even = doc! { "_id": "tue", "counter": 1_i64, "pending": [pending(1, ago(HOUR))] };
+    let odd =
+        doc! { "_id": "odd", "counter": "many", "pending": [pending(1, time_before_now(HOUR))] };
+    let even =
+        doc! { "_id": "tue", "counter": 1_i64, "pending": [pending(1, time_before_now(HOUR))] };
     days.insert_many([odd, even]).await.unwrap();
-    let (status, out, notes) = said(&sweep(&set.uri(), &["shop.days"]).output().unwrap());
+    let (status, stdout, stderr) = result_of(&sweep(&set.uri(), &["shop.days"]).output().unwrap());
     assert_eq!(status, Some(1));
-    assert!(out.contains("1 increment finished, which added 1"), "{out}");
-    assert!(notes.contains("steadfast sweep: the counter \"odd\" was not swept: "), "{notes}");
-    assert!(notes.contains("steadfast sweep: 1 counter could not be swept"), "{notes}");
+    assert!(stdout.contains("1 increment finished, which added 1"), "{stdout}");
+    assert!(stderr.contains("steadfast sweep: the counter \"odd\" was not swept: "), "{stderr}");
+    assert!(stderr.contains("steadfast sweep: 1 counter could not be swept"), "{stderr}");
     assert_eq!(counters(&days).await[1], Some(2));
 }
 
-/// A program that runs on, and its lines.
-struct Running {
+/// A running program and its output.
+struct RunningSweep {
     process: Child,
-    out: BufReader<std::process::ChildStdout>,
-    notes: BufReader<std::process::ChildStderr>,
+    stdout: BufReader<std::process::ChildStdout>,
+    stderr: BufReader<std::process::ChildStderr>,
 }
 
-impl Running {
+impl RunningSweep {
     fn start(command: &mut Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let out = BufReader::new(process.stdout.take().unwrap());
-        let notes = BufReader::new(process.stderr.take().unwrap());
-        Self { process, out, notes }
+        let stdout = BufReader::new(process.stdout.take().unwrap());
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        Self { process, stdout, stderr }
     }
 
-    /// The next line of its results.
+    /// Reads the next line of standard output.
     fn line(&mut self) -> String {
-        next_of(&mut self.out)
+        next_line(&mut self.stdout)
     }
 
-    /// The next note.
+    /// Reads the next line of standard error.
     fn note(&mut self) -> String {
-        next_of(&mut self.notes)
+        next_line(&mut self.stderr)
     }
 
-    /// The next note that is not about time.
-    fn note_of_work(&mut self) -> String {
+    /// Reads the next note, skipping the one that connecting takes time.
+    fn note_after_connecting(&mut self) -> String {
         let note = self.note();
         if is_connecting(&note) { self.note() } else { note }
     }
 
-    /// Ctrl-C; its status, and the rest of what it says.
+    /// Sends SIGINT. Returns the exit status and the rest of the output.
     fn interrupt(mut self) -> (Option<i32>, String, String) {
         signal(&self.process, "-INT");
-        let (mut out, mut notes) = (String::new(), String::new());
-        self.out.read_to_string(&mut out).unwrap();
-        self.notes.read_to_string(&mut notes).unwrap();
-        (self.process.wait().unwrap().code(), out, notes)
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        (self.process.wait().unwrap().code(), stdout, stderr)
     }
 }
 
-fn next_of(lines: &mut impl BufRead) -> String {
+fn next_line(lines: &mut impl BufRead) -> String {
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     assert!(!line.is_empty(), "it has ended");
     line
 }
 
-impl Drop for Running {
+impl Drop for RunningSweep {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
 #[tokio::test]
-async fn it_sweeps_again_and_again_until_it_is_told_to_end() {
+async fn sweeps_repeat_until_ctrl_c() {
     let set = deployment();
     let days = days(&set.uri(), "days").await;
-    let mut running = Running::start(&mut sweep(&set.uri(), &["shop.days", "--every", "20ms"]));
-    assert!(running.note_of_work().contains("sweeps shop.days every 20ms, until Ctrl-C"));
+    let mut running =
+        RunningSweep::start(&mut sweep(&set.uri(), &["shop.days", "--every", "20ms"]));
+    assert!(running.note_after_connecting().contains("sweeping shop.days every 20ms until Ctrl-C"));
     assert!(running.line().contains("shop.days: no increments finished"));
-    let day = doc! { "_id": "mon", "counter": 1_i64, "pending": [pending(1, ago(HOUR))] };
+    let day =
+        doc! { "_id": "mon", "counter": 1_i64, "pending": [pending(1, time_before_now(HOUR))] };
     days.insert_one(day).await.unwrap();
     while !running.line().contains("shop.days: 1 increment finished") {}
-    let (status, _, notes) = running.interrupt();
+    let (status, _, stderr) = running.interrupt();
     assert_eq!(status, Some(0));
-    assert!(notes.contains("steadfast sweep: ended, after "), "{notes}");
-    assert!(notes.contains("1 increment finished, which added 1"), "{notes}");
+    assert!(stderr.contains("steadfast sweep: ended after "), "{stderr}");
+    assert!(stderr.contains("1 increment finished, which added 1"), "{stderr}");
 }
 
 #[tokio::test]
-async fn a_sweep_that_is_interrupted_says_so() {
+async fn interrupted_sweep_is_reported() {
     let set = deployment();
     let primary = set.wait_for_primary().await;
     let blocked = doc! {
@@ -248,71 +253,72 @@ async fn a_sweep_that_is_interrupted_says_so() {
         "data": { "failCommands": ["aggregate"], "blockConnection": true, "blockTimeMS": 600_000 },
     };
     set.faults().configure_fail_point(primary, blocked).unwrap();
-    let mut running = Running::start(&mut sweep(&set.uri(), &["shop.days", "--every", "1h"]));
-    assert!(running.note_of_work().contains("until Ctrl-C"));
-    let (status, out, _) = running.interrupt();
-    assert_eq!((status, out.contains("; then it was cut short")), (Some(0), true), "{out}");
+    let mut running = RunningSweep::start(&mut sweep(&set.uri(), &["shop.days", "--every", "1h"]));
+    assert!(running.note_after_connecting().contains("until Ctrl-C"));
+    let (status, stdout, _) = running.interrupt();
+    assert_eq!((status, stdout.contains("; ended early")), (Some(0), true), "{stdout}");
 }
 
-/// A service is started with its machine, perhaps before its database.
+/// A service may be started before its database.
 #[tokio::test]
-async fn a_service_waits_for_a_deployment_that_does_not_answer_at_the_start() {
+async fn repeated_sweep_waits_for_an_unreachable_deployment() {
     let server = Deployment::standalone().in_thread().start();
     server.faults().kill(0);
     let uri = format!("{}?serverSelectionTimeoutMS=200", server.uri());
-    let mut running = Running::start(&mut sweep(&uri, &["shop.days", "--every", "50ms"]));
+    let mut running = RunningSweep::start(&mut sweep(&uri, &["shop.days", "--every", "50ms"]));
     assert_eq!(running.line(), "shop.days: not swept\n");
-    assert!(running.note_of_work().contains("no server that takes writes was found"));
-    while !running.note().contains("it is tried again in 50ms") {}
+    assert!(running.note_after_connecting().contains("no writable server was found"));
+    while !running.note().contains("retrying in 50ms") {}
     server.faults().restart(0);
-    while !running.note().contains("sweeps shop.days every 50ms, until Ctrl-C") {}
+    while !running.note().contains("sweeping shop.days every 50ms until Ctrl-C") {}
     while !running.line().contains("shop.days: no increments finished") {}
-    let (status, _, notes) = running.interrupt();
-    assert_eq!(status, Some(0), "{notes}");
-    assert!(notes.contains("ended, after "), "{notes}");
+    let (status, _, stderr) = running.interrupt();
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stderr.contains("ended after "), "{stderr}");
 }
 
 #[test]
-fn a_service_with_wrong_arguments_ends_at_once() {
+fn repeated_sweep_with_wrong_arguments_ends_at_once() {
     let arguments = ["shop.days", "--every", "1h"];
-    let (status, out, notes) = said(&sweep("localhost:27017", &arguments).output().unwrap());
-    assert_eq!((status, out.as_str()), (Some(2), ""), "{notes}");
+    let (status, stdout, stderr) =
+        result_of(&sweep("localhost:27017", &arguments).output().unwrap());
+    assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
 }
 
 #[test]
-fn people_are_not_left_waiting_in_silence() {
-    // Nobody listens at port 1.
-    let mut running = Running::start(&mut sweep("mongodb://127.0.0.1:1", &["shop.days"]));
+fn slow_connection_prints_a_note() {
+    // Nothing listens on port 1.
+    let mut running = RunningSweep::start(&mut sweep("mongodb://127.0.0.1:1", &["shop.days"]));
     let note = running.note();
-    assert!(note.contains("connecting to 127.0.0.1:1 (it is given up after 10s)"), "{note}");
-    let (status, out, notes) = running.interrupt();
-    assert_eq!((status, out.as_str()), (Some(1), ""));
-    assert!(notes.contains("interrupted while connecting; nothing was done"), "{notes}");
+    assert!(note.contains("connecting to 127.0.0.1:1 (time-out 10s)"), "{note}");
+    let (status, stdout, stderr) = running.interrupt();
+    assert_eq!((status, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("interrupted while connecting; nothing was done"), "{stderr}");
 }
 
 #[test]
-fn a_deployment_that_cannot_be_reached_is_explained() {
+fn unreachable_deployment_is_explained() {
     let uri = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200";
-    let (status, out, notes) = said(&sweep(uri, &["shop.days"]).output().unwrap());
-    assert_eq!((status, out.as_str()), (Some(1), ""));
+    let (status, stdout, stderr) = result_of(&sweep(uri, &["shop.days"]).output().unwrap());
+    assert_eq!((status, stdout.as_str()), (Some(1), ""));
     for part in [
-        "steadfast sweep: no server that takes writes was found at 127.0.0.1:1 within 200ms",
+        "steadfast sweep: no writable server was found at 127.0.0.1:1 within 200ms",
         "why: ",
         "Connection refused",
-        "next: Check that it is running",
+        "next: check that it is running",
     ] {
-        assert!(notes.contains(part), "{part:?} in {notes}");
+        assert!(stderr.contains(part), "{part:?} in {stderr}");
     }
 }
 
 #[test]
-fn a_login_that_is_refused_is_explained() {
+fn failed_authentication_is_explained() {
     let server = Deployment::standalone().auth("root", "right").in_thread().start();
     let uri = server.uri().replace("right", "wrong");
-    let (status, _, notes) = said(&sweep(&uri, &["shop.days"]).output().unwrap());
+    let (status, _, stderr) = result_of(&sweep(&uri, &["shop.days"]).output().unwrap());
     assert_eq!(status, Some(1));
-    assert!(notes.contains("refused the login") && notes.contains("authSource"), "{notes}");
-    assert!(!notes.contains("wrong@"), "{notes}");
+    assert!(stderr.contains("authentication on ") && stderr.contains("authSource"), "{stderr}");
+    assert!(!stderr.contains("wrong@"), "{stderr}");
 }
 
 #[test]
@@ -324,35 +330,35 @@ fn wrong_arguments_are_explained() {
         (&["shop.days", "--keep", "soon"], "90s, 5m, 1h30m or 1d"),
         (&["shop.days", "--every", "0s"], "--every: "),
     ] {
-        let (status, out, notes) = said(&sweep(uri, arguments).output().unwrap());
-        assert_eq!((status, out.as_str()), (Some(2), ""), "{notes}");
-        assert!(notes.contains(part), "{part:?} in {notes}");
+        let (status, stdout, stderr) = result_of(&sweep(uri, arguments).output().unwrap());
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
+        assert!(stderr.contains(part), "{part:?} in {stderr}");
     }
     for (uri, part) in [
         ("localhost:27017", "begins with mongodb://"),
         ("mongodb://localhost/?w=-5", "--uri: connection string: "),
     ] {
-        let (status, _, notes) = said(&sweep(uri, &["shop.days"]).output().unwrap());
-        assert_eq!(status, Some(2), "{notes}");
-        assert!(notes.contains(part), "{part:?} in {notes}");
+        let (status, _, stderr) = result_of(&sweep(uri, &["shop.days"]).output().unwrap());
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(stderr.contains(part), "{part:?} in {stderr}");
     }
     let set = deployment();
     let names = ["shop.days", "--pending", "counter"];
-    let (status, out, notes) = said(&sweep(&set.uri(), &names).output().unwrap());
-    assert_eq!((status, out.as_str()), (Some(2), ""), "{notes}");
-    assert!(notes.contains("overlap"), "{notes}");
+    let (status, stdout, stderr) = result_of(&sweep(&set.uri(), &names).output().unwrap());
+    assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains("overlap"), "{stderr}");
 }
 
 #[test]
-fn the_connection_string_may_come_from_the_environment() {
+fn connection_string_can_come_from_the_environment() {
     let served = Program::start(&["serve", "--replica-set", "1"]);
     let mut command = steadfast(&["sweep", "--collection", "shop.days"]);
     let output = command.env("STEADFAST_URI", served.uri()).output().unwrap();
-    assert_eq!(said(&output).1, "shop.days: no increments finished\n");
+    assert_eq!(result_of(&output).1, "shop.days: no increments finished\n");
     served.end();
     let mut help = steadfast(&["sweep", "--help"]);
     let help = help.env("STEADFAST_URI", "mongodb://u:secret@h").output().unwrap();
-    let (_, help, _) = said(&help);
+    let (_, help, _) = result_of(&help);
     assert!(help.contains("STEADFAST_URI") && !help.contains("u:secret"), "{help}");
     assert!(help.contains("--every 5m") && help.contains("--dry-run"), "{help}");
 }

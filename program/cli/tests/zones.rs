@@ -1,4 +1,4 @@
-//! `steadfast zones` as its users meet it, on clusters of `steadfast serve`.
+//! Tests of `steadfast zones`, on clusters of `steadfast serve`.
 #![allow(missing_docs)]
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
@@ -22,12 +22,12 @@ alfa = ["shard0000"]
 bravo = ["shard0001"]
 "#;
 
-/// A layout in a file, which is gone with this value.
+/// A layout file, which is deleted when it is dropped.
 struct Layout(PathBuf);
 
 impl Layout {
     fn of(name: &str, text: &str) -> Self {
-        // Another run of the tests has others.
+        // Another run of the tests uses other files.
         let name = format!("zones-{}-{name}.toml", std::process::id());
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::write(&path, text).unwrap();
@@ -41,7 +41,7 @@ impl Layout {
 
 impl Drop for Layout {
     fn drop(&mut self) {
-        // Nothing depends on it.
+        // A failure affects no test.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -50,82 +50,86 @@ fn cluster(version: &str) -> Program {
     Program::start(&["serve", "--sharded", "shard0000,shard0001", "--version", version])
 }
 
-/// Runs `steadfast zones <what>` on a cluster.
-fn zones(what: &[&str], uri: &str, layout: &Layout) -> Output {
-    steadfast(&[&["zones"], what, &["--uri", uri, layout.path()]].concat()).output().unwrap()
+/// Runs `steadfast zones <subcommand>` on a cluster.
+fn zones(subcommand: &[&str], uri: &str, layout: &Layout) -> Output {
+    steadfast(&[&["zones"], subcommand, &["--uri", uri, layout.path()]].concat()).output().unwrap()
 }
 
-fn out(output: &Output) -> String {
+fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn errors(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn json(output: &Output) -> Value {
-    assert_eq!(output.status.code(), Some(0), "{}", errors(output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn a_layout_is_planned_applied_shown_and_removed() {
+fn layout_is_planned_applied_shown_and_removed() {
     let layout = Layout::of("all", LAYOUT);
     for version in ["6.0", "8.0"] {
         let cluster = cluster(version);
-        let run = |what: &[&str]| zones(what, cluster.uri(), &layout);
+        let run = |subcommand: &[&str]| zones(subcommand, cluster.uri(), &layout);
         let before = run(&["status"]);
-        assert_eq!(before.status.code(), Some(1), "{}", errors(&before));
-        assert!(out(&before).contains("not applied: 5 steps are left"), "{}", out(&before));
+        assert_eq!(before.status.code(), Some(1), "{}", stderr(&before));
+        assert!(stdout(&before).contains("not applied: 5 steps are left"), "{}", stdout(&before));
         let plan = run(&["plan"]);
-        assert_eq!(plan.status.code(), Some(0), "{}", errors(&plan));
-        assert!(out(&plan).starts_with("1. add shard0000 to zone alfa\n"), "{}", out(&plan));
+        assert_eq!(plan.status.code(), Some(0), "{}", stderr(&plan));
+        assert!(stdout(&plan).starts_with("1. add shard0000 to zone alfa\n"), "{}", stdout(&plan));
         let typed = "db.adminCommand({ updateZoneKeyRange: \"app.messages\", \
                      min: { datacenter: \"alfa\", userid: MinKey() }, \
                      max: { datacenter: \"alfa\", userid: MaxKey() }, zone: \"alfa\" })";
-        assert!(out(&plan).contains(typed), "{}", out(&plan));
-        assert_eq!(out(&run(&["plan"])), out(&plan), "a plan changes nothing");
+        assert!(stdout(&plan).contains(typed), "{}", stdout(&plan));
+        assert_eq!(stdout(&run(&["plan"])), stdout(&plan), "a plan changes nothing");
         // The members of this cluster have no tags.
-        assert!(out(&plan).contains("// the layout has shard0000 in alfa\n"), "{}", out(&plan));
-        let unknown = "\nWarning: 0 of 3 voting members of shard0000 are known to be in alfa: ";
-        assert!(out(&plan).contains(unknown), "{}", out(&plan));
-        assert!(out(&before).contains(unknown), "{}", out(&before));
-        let applied = run(&["apply"]);
-        assert_eq!(applied.status.code(), Some(0), "{}", errors(&applied));
-        assert!(out(&applied).contains("app.messages: 5 steps done."), "{}", out(&applied));
-        let told = errors(&applied);
-        assert!(told.contains("warning: 0 of 3 voting members of shard0001 are known"), "{told}");
         assert!(
-            told.contains("steadfast zones: step 1 of 5: add shard0000 to zone alfa\n"),
-            "{told}"
+            stdout(&plan).contains("// the layout has shard0000 in alfa\n"),
+            "{}",
+            stdout(&plan)
         );
-        assert!(told.contains("step 5 of 5: shard the collection by"), "{told}");
+        let unknown = "\nWarning: 0 of 3 voting members of shard0000 are known to be in alfa: ";
+        assert!(stdout(&plan).contains(unknown), "{}", stdout(&plan));
+        assert!(stdout(&before).contains(unknown), "{}", stdout(&before));
+        let applied = run(&["apply"]);
+        assert_eq!(applied.status.code(), Some(0), "{}", stderr(&applied));
+        assert!(stdout(&applied).contains("app.messages: 5 steps done."), "{}", stdout(&applied));
+        let text = stderr(&applied);
+        assert!(text.contains("warning: 0 of 3 voting members of shard0001 are known"), "{text}");
+        assert!(
+            text.contains("steadfast zones: step 1 of 5: add shard0000 to zone alfa\n"),
+            "{text}"
+        );
+        assert!(text.contains("step 5 of 5: shard the collection by"), "{text}");
         let status = run(&["status"]);
-        assert_eq!(status.status.code(), Some(0), "{}", out(&status));
-        assert!(out(&status).contains("\nshard0000  alfa   alfa "), "{}", out(&status));
-        assert!(out(&run(&["apply"])).contains("nothing to do"));
+        assert_eq!(status.status.code(), Some(0), "{}", stdout(&status));
+        assert!(stdout(&status).contains("\nshard0000  alfa   alfa "), "{}", stdout(&status));
+        assert!(stdout(&run(&["apply"])).contains("nothing to do"));
         let rehearsal = run(&["remove", "--dry-run"]);
-        assert!(out(&rehearsal).contains("zone: null"), "{}", out(&rehearsal));
+        assert!(stdout(&rehearsal).contains("zone: null"), "{}", stdout(&rehearsal));
         let removed = run(&["remove"]);
-        assert_eq!(removed.status.code(), Some(0), "{}", errors(&removed));
-        assert!(out(&removed).contains("4 steps taken back"), "{}", out(&removed));
-        assert!(errors(&removed).contains("stays sharded"), "{}", errors(&removed));
-        assert!(out(&run(&["remove"])).contains("nothing of the layout is there"));
+        assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
+        assert!(stdout(&removed).contains("4 steps done"), "{}", stdout(&removed));
+        assert!(stderr(&removed).contains("stays sharded"), "{}", stderr(&removed));
+        assert!(stdout(&run(&["remove"])).contains("nothing to remove"));
     }
 }
 
 #[test]
-fn programs_get_json() {
+fn results_are_printed_as_json() {
     let cluster = cluster("8.0");
     let layout = Layout::of("json", LAYOUT);
-    let run = |what: &[&str]| zones(what, cluster.uri(), &layout);
+    let run = |subcommand: &[&str]| zones(subcommand, cluster.uri(), &layout);
     let plan = json(&run(&["plan", "--json"]));
     assert_eq!(plan["steps"].as_array().unwrap().len(), 5);
     assert_eq!(plan["steps"][0]["command"]["addShardToZone"], "shard0000");
     assert_eq!(plan["steps"][2]["command"]["min"]["userid"]["$minKey"], 1);
     assert_eq!(plan["warnings"].as_array().unwrap().len(), 2);
     let applied = run(&["apply", "--json", "--quiet", "--wait", "--timeout", "10m"]);
-    assert_eq!(errors(&applied), "");
+    assert_eq!(stderr(&applied), "");
     let applied = json(&applied);
     assert_eq!(applied["applied"].as_array().unwrap().len(), 5);
     assert_eq!(applied["status"]["compliant"], true);
@@ -138,7 +142,7 @@ fn programs_get_json() {
     assert_eq!(removed["removed"].as_array().unwrap().len(), 4);
 }
 
-/// Puts documents of both datacenters into the collection, and runs a command.
+/// Inserts documents of both datacenters, and runs a command.
 fn prepare(uri: &str, command: Document) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -161,29 +165,29 @@ fn admin(uri: &str, command: Document) {
 }
 
 #[test]
-fn documents_that_are_there_already_are_waited_for() {
+fn wait_option_waits_for_existing_documents() {
     let layout = Layout::of("wait", LAYOUT);
     let cluster = cluster("8.0");
     prepare(cluster.uri(), doc! { "balancerStop": 1 });
-    let run = |what: &[&str]| zones(what, cluster.uri(), &layout);
+    let run = |subcommand: &[&str]| zones(subcommand, cluster.uri(), &layout);
     let applied = run(&["apply", "--wait"]);
-    assert_eq!(applied.status.code(), Some(1), "it would wait forever: {}", errors(&applied));
-    let said = errors(&applied);
-    assert!(said.contains("create the index { datacenter: 1, userid: 1 }"), "{said}");
-    assert!(said.contains("the balancer is off"), "{said}");
+    assert_eq!(applied.status.code(), Some(1), "the wait would not end: {}", stderr(&applied));
+    let text = stderr(&applied);
+    assert!(text.contains("create the index { datacenter: 1, userid: 1 }"), "{text}");
+    assert!(text.contains("the balancer is off"), "{text}");
     let status = run(&["status"]);
     assert_eq!(status.status.code(), Some(1));
-    assert!(out(&status).contains("zoneViolation"), "{}", out(&status));
+    assert!(stdout(&status).contains("zoneViolation"), "{}", stdout(&status));
     prepare(cluster.uri(), doc! { "balancerStart": 1 });
     let waited = run(&["apply", "--wait", "--timeout", "10m"]);
-    assert_eq!(waited.status.code(), Some(0), "{}", errors(&waited));
+    assert_eq!(waited.status.code(), Some(0), "{}", stderr(&waited));
     let conclusion = "nothing to do. Each datacenter's documents are on its shards.";
-    assert!(out(&waited).contains(conclusion), "{}", out(&waited));
+    assert!(stdout(&waited).contains(conclusion), "{}", stdout(&waited));
     assert_eq!(run(&["status"]).status.code(), Some(0));
 }
 
 #[test]
-fn a_layout_that_is_none_is_refused_before_anything_is_asked() {
+fn invalid_layout_is_rejected_before_connecting() {
     let nowhere = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=1";
     let wrong = [
         ("collection = ", "TOML parse error"),
@@ -199,31 +203,31 @@ fn a_layout_that_is_none_is_refused_before_anything_is_asked() {
         (&LAYOUT.replace("[\"shard0001\"]", "7"), "invalid type"),
         (&format!("{LAYOUT}alfa = [\"x\"]"), "duplicate key"),
     ];
-    for (place, (text, said)) in wrong.into_iter().enumerate() {
-        let layout = Layout::of(&format!("wrong-{place}"), text);
+    for (number, (text, part)) in wrong.into_iter().enumerate() {
+        let layout = Layout::of(&format!("wrong-{number}"), text);
         let output = zones(&["apply"], nowhere, &layout);
-        assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
-        assert!(errors(&output).contains(said), "{}", errors(&output));
-        assert!(errors(&output).contains(layout.path()), "{}", errors(&output));
-        assert_eq!(out(&output), "");
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+        assert!(stderr(&output).contains(layout.path()), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "");
     }
     let missing = Layout(PathBuf::from("no-such-layout.toml"));
     let output = zones(&["plan"], nowhere, &missing);
     assert_eq!(output.status.code(), Some(2));
-    assert!(errors(&output).contains("no-such-layout.toml: No such file"), "{}", errors(&output));
+    assert!(stderr(&output).contains("no-such-layout.toml: No such file"), "{}", stderr(&output));
     let output = steadfast(&["zones", "apply", "--uri", nowhere]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "a layout is needed");
 }
 
 #[test]
-fn what_contradicts_the_cluster_is_said_and_nothing_is_changed() {
+fn contradictory_layout_is_rejected_without_changes() {
     let cluster = cluster("8.0");
     let unknown = Layout::of("unknown", &LAYOUT.replace("shard0001", "shard0009"));
     let output = zones(&["apply"], cluster.uri(), &unknown);
     assert_eq!(output.status.code(), Some(1));
-    let said = errors(&output);
-    assert!(said.contains("there is no shard shard0009, which the layout has in bravo"), "{said}");
-    assert!(said.contains("the cluster has shard0000, shard0001"), "{said}");
+    let text = stderr(&output);
+    assert!(text.contains("there is no shard shard0009, which the layout has in bravo"), "{text}");
+    assert!(text.contains("the cluster has shard0000, shard0001"), "{text}");
     let layout = Layout::of("contradiction", LAYOUT);
     let plan = json(&zones(&["plan", "--json"], cluster.uri(), &layout));
     assert_eq!(plan["steps"].as_array().unwrap().len(), 5, "nothing was done");
@@ -231,60 +235,63 @@ fn what_contradicts_the_cluster_is_said_and_nothing_is_changed() {
     let other = Layout::of("other-key", &LAYOUT.replace("userid", "message_id"));
     let output = zones(&["apply"], cluster.uri(), &other);
     assert_eq!(output.status.code(), Some(1));
-    let said = errors(&output);
-    assert!(said.contains("sharded already, by { datacenter: 1, userid: 1 }"), "{said}");
+    let text = stderr(&output);
+    assert!(text.contains("sharded already, by { datacenter: 1, userid: 1 }"), "{text}");
 }
 
 #[test]
-fn what_was_done_before_it_failed_is_told() {
+fn steps_before_an_error_are_reported() {
     let layout = Layout::of("midway", LAYOUT);
     let cluster = cluster("8.0");
-    let run = |what: &[&str]| zones(what, cluster.uri(), &layout);
-    let refused = |mode: &str, command: &str| {
+    let run = |subcommand: &[&str]| zones(subcommand, cluster.uri(), &layout);
+    let set_fail_point = |mode: &str, command: &str| {
         let data = doc! { "failCommands": [command], "errorCode": 13 };
         admin(
             cluster.uri(),
             doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data },
         );
     };
-    refused("alwaysOn", "updateZoneKeyRange");
+    set_fail_point("alwaysOn", "updateZoneKeyRange");
     let applied = run(&["apply", "--json"]);
-    assert_eq!(applied.status.code(), Some(1), "{}", errors(&applied));
-    let told: Value = serde_json::from_slice(&applied.stdout).unwrap();
-    assert!(told["error"].as_str().unwrap().starts_with("step 3 of 5 failed, to "), "{told}");
-    let done = told["applied"].as_array().unwrap();
-    assert_eq!((done.len(), &told["steps"]), (2, &Value::from(5)), "{told}");
-    assert_eq!(done[1]["command"]["addShardToZone"], "shard0001", "{told}");
+    assert_eq!(applied.status.code(), Some(1), "{}", stderr(&applied));
+    let document: Value = serde_json::from_slice(&applied.stdout).unwrap();
+    assert!(
+        document["error"].as_str().unwrap().starts_with("step 3 of 5 failed, to "),
+        "{document}"
+    );
+    let done = document["applied"].as_array().unwrap();
+    assert_eq!((done.len(), &document["steps"]), (2, &Value::from(5)), "{document}");
+    assert_eq!(done[1]["command"]["addShardToZone"], "shard0001", "{document}");
     let again = run(&["apply"]);
     assert_eq!(again.status.code(), Some(1));
-    assert_eq!(out(&again), "app.messages: 0 of 3 steps done.\n", "the others are done");
-    refused("off", "updateZoneKeyRange");
+    assert_eq!(stdout(&again), "app.messages: 0 of 3 steps done.\n", "the others are done");
+    set_fail_point("off", "updateZoneKeyRange");
     assert_eq!(run(&["apply"]).status.code(), Some(0));
 
-    refused("alwaysOn", "removeShardFromZone");
+    set_fail_point("alwaysOn", "removeShardFromZone");
     let removed = run(&["remove", "--json"]);
-    assert_eq!(removed.status.code(), Some(1), "{}", errors(&removed));
-    let told: Value = serde_json::from_slice(&removed.stdout).unwrap();
-    assert_eq!(told["removed"].as_array().unwrap().len(), 2, "{told}");
-    assert_eq!(told["steps"], 4, "{told}");
+    assert_eq!(removed.status.code(), Some(1), "{}", stderr(&removed));
+    let document: Value = serde_json::from_slice(&removed.stdout).unwrap();
+    assert_eq!(document["removed"].as_array().unwrap().len(), 2, "{document}");
+    assert_eq!(document["steps"], 4, "{document}");
 }
 
 #[test]
-fn a_replica_set_is_not_taken_for_a_cluster() {
+fn zones_require_a_sharded_cluster() {
     let set = Program::start(&["serve", "--replica-set", "1"]);
     let layout = Layout::of("set", LAYOUT);
-    for what in ["plan", "apply", "status", "remove"] {
-        let output = zones(&[what], set.uri(), &layout);
+    for subcommand in ["plan", "apply", "status", "remove"] {
+        let output = zones(&[subcommand], set.uri(), &layout);
         assert_eq!(output.status.code(), Some(1));
-        assert!(errors(&output).contains("connect to the mongos"), "{}", errors(&output));
+        assert!(stderr(&output).contains("connect to the mongos"), "{}", stderr(&output));
     }
 }
 
 #[test]
-fn help_has_a_layout_to_copy() {
+fn help_has_an_example_layout() {
     let output = steadfast(&["zones", "--help"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    let help = out(&output);
+    let help = stdout(&output);
     assert!(help.contains("shard_key = [\"datacenter\", \"userid\"]"), "{help}");
     assert!(help.contains("Exit status:"), "{help}");
 }

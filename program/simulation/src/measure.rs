@@ -60,10 +60,10 @@ pub struct Report {
     /// second succeed, in less time than half of a full queue takes. `None` without recovery.
     pub recovered_after: Option<f64>,
     /// Retries omitted because a budget had no token, in the whole experiment.
-    #[serde(rename = "refusedRetries")]
+    #[serde(rename = "deniedRetries")]
     pub denied_retries: u64,
     /// Number of operations in the whole experiment.
-    #[serde(rename = "books")]
+    #[serde(rename = "counts")]
     pub counts: OperationCounts,
 }
 

@@ -1,71 +1,71 @@
-//! What the command line asks for.
+//! Parser of the command line.
 
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 
-use crate::{single::Single, trial::idle::Holder};
+use crate::{measurement::Measurement, trial::idle::PoolHolder};
 
 pub(crate) const USAGE: &str = "\
-The driver beside a raw socket (floor) and the official driver, measured in one run.
+Compares the driver with a raw socket (floor) and with the official driver in one run.
 
   cargo run --release -p bench --all-features -- [options]
 
-Measures how fast they are: about 25 minutes for all cases, or 8 with --quick.
+Measures throughput and latency: about 25 minutes for all cases, or 8 with --quick.
 
-  --quick        short turns, three rounds instead of five
-  --only NAME    only the cases whose name contains NAME, such as find-one, 64 tasks or canned;
-                 can be given several times
-  --list         names the cases and ends
-  --json FILE    writes all samples to FILE, too
-  --help         shows this
+  --quick        shorter turns; three rounds instead of five
+  --only NAME    runs only the cases whose name contains NAME, such as find-one, 64 tasks or canned;
+                 may be repeated
+  --list         lists the cases
+  --json FILE    also writes all samples to FILE
+  --help         prints this text
 
-What a user notices when something is wrong; ours and the official driver's, in turn:
+Behaviour under failures, of this driver and of the official driver in turn:
 
-  -- failover    step-downs and kill -9 on three members while one loop writes: gaps, errors, and how
-                 soon after the new primary takes writes the first one succeeds   (about 3 minutes)
-  -- churn       operations that are given up after 1 to 5 ms: connections made; an operation after
-                 5,000 were dropped; how long minPoolSize=100 takes to fill           (2 minutes)
-  -- shed        a server that turns away half of all inserts: how many fail, and how many attempts
-                 the server sees                                                       (3 minutes)
-  -- idle        memory for each connection that nobody uses                           (1 minute)
+  -- failover    step-downs and kill -9 on three members while one loop writes: gaps, errors, and the
+                 time from the election to the first successful write            (about 3 minutes)
+  -- churn       operations that are cancelled after 1 to 5 ms: connections created; latency after 5,000
+                 cancelled operations; time to fill minPoolSize=100                   (2 minutes)
+  -- shed        a server that rejects half of all inserts: failed operations, and attempts that the
+                 server receives                                                       (3 minutes)
+  -- idle        memory per idle connection                                            (1 minute)
   -- overload    a real MongoDB 8.2 server whose request rate limiter rejects: goodput, attempts, errors and
-                 latencies of no retries, retries at once, the official driver and ours, with and without its
-                 budget, beside the simulation; and the server's processor time for a rejected and for a
+                 latencies of no retries, immediate retries, the official driver and this driver with and
+                 without its budget, next to the simulation; and the server's processor time for a rejected and for a
                  served request                                                       (21 minutes)
     --seconds N  duration of each load; 20 unless given
     --rate N     requests that the limiter admits in a second; 300 unless given
     --clients N  number of clients; 10 unless given
     --loads LIST loads as multiples of the rate; 0.5,1,2,3,5 unless given
 
-What a change costs, counted rather than timed, so that it can be told on a busy machine:
+The cost of a change, counted rather than timed, so that a busy machine does not affect it:
 
   cargo run --release -p bench -- count [--save] [--everyone]
 
-                 instructions (by valgrind), allocations and system calls (by strace) of our driver.
-                 Fails if they are more than 5 % above those stored in quality/bench/counts.json. If
-                 another compiler made those, or there is no valgrind, it says so and ends well.
+                 instructions (by valgrind), allocations and system calls (by strace) of this driver.
+                 Fails if a count is more than 5 % above quality/bench/counts.json. If the stored counts
+                 are of another compiler, or valgrind is not installed, it prints that and succeeds.
   --save         stores the counts instead of comparing them
-  --everyone     counts those of the floor and the official driver, too
+  --everyone     also counts those of the floor and the official driver
 
-What --json has stored, for people:
+Presentation of the samples that --json stored:
 
   -- table SAMPLES.json                  as a Markdown table, on standard output
   -- picture SAMPLES.json PICTURE.svg    as bars
 
-Build it with --release: without, the figures mean nothing. Close what else keeps the machine busy;
-what is left of noise hits all contenders alike, since they take turns.
+Build it with --release; figures of other builds are meaningless. Stop other programs that use the processor. The
+contenders take turns, so that the remaining noise affects all of them equally.
 
-Features: `official` has the official driver in it; `mongod` has cases on real servers, failover and overload.
-Without them it is built in a minute, and has what is left.";
+Features: `official` adds the official driver; `mongod` adds the cases on real servers, failover and overload.
+Without them the build takes a minute.";
 
-/// What the program is to do.
+/// Task of the program.
 #[derive(Debug)]
 pub(crate) enum Task {
     Help,
-    Compare(Wishes),
+    Compare(ComparisonOptions),
     /// Count instructions.
-    Count(CountWishes),
+    Count(CountOptions),
     Failover,
     Churn,
     Shed,
@@ -82,28 +82,28 @@ pub(crate) enum Task {
         samples: PathBuf,
         picture: PathBuf,
     },
-    /// Be the server with canned replies.
+    /// Serve canned replies.
     Serve,
-    /// Be a measuring process.
-    Single(Box<Single>),
-    /// Be a process that holds connections.
-    Hold(Holder),
+    /// Measure, as a child process.
+    Measurement(Box<Measurement>),
+    /// Hold a connection pool, as a child process.
+    Hold(PoolHolder),
 }
 
-/// How a comparison is to go.
+/// Options of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
+pub(crate) struct ComparisonOptions {
     pub(crate) quick: bool,
     pub(crate) list: bool,
     pub(crate) only: Vec<String>,
     pub(crate) json: Option<PathBuf>,
 }
 
-/// How counting is to go.
+/// Options of `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CountWishes {
+pub(crate) struct CountOptions {
     pub(crate) save: bool,
-    pub(crate) everyone: bool,
+    pub(crate) all_contenders: bool,
 }
 
 /// Options of `overload`.
@@ -128,8 +128,8 @@ impl Task {
         arguments: impl Iterator<Item = String>,
     ) -> Result<Self, String> {
         let arguments: Vec<String> = arguments.collect();
-        let asks_for_help = |argument: &String| matches!(argument.as_str(), "--help" | "-h");
-        if arguments.iter().any(asks_for_help) || arguments == ["help"] {
+        let is_help = |argument: &String| matches!(argument.as_str(), "--help" | "-h");
+        if arguments.iter().any(is_help) || arguments == ["help"] {
             return Ok(Self::Help);
         }
         let mut rest = arguments.iter().map(String::as_str);
@@ -140,7 +140,7 @@ impl Task {
             }
             #[cfg(not(feature = "mongod"))]
             Some("overload") => return Err(crate::servers::NO_MONGOD.to_owned()),
-            Some("count") => return CountWishes::from_command_line(rest).map(Self::Count),
+            Some("count") => return CountOptions::from_command_line(rest).map(Self::Count),
             Some("failover") => Self::Failover,
             Some("churn") => Self::Churn,
             Some("shed") => Self::Shed,
@@ -151,11 +151,11 @@ impl Task {
                 picture: file(&mut rest, "picture")?,
             },
             Some("serve") => Self::Serve,
-            Some("single") => Self::Single(told(&mut rest)?),
-            Some("hold") => Self::Hold(told(&mut rest)?),
+            Some("single") => Self::Measurement(json_argument(&mut rest)?),
+            Some("hold") => Self::Hold(json_argument(&mut rest)?),
             Some(_) | None => {
                 let rest = arguments.iter().map(String::as_str);
-                return Wishes::from_command_line(rest).map(Self::Compare);
+                return ComparisonOptions::from_command_line(rest).map(Self::Compare);
             }
         };
         rest.next().map_or(Ok(task), |surplus| Err(unknown(surplus)))
@@ -163,32 +163,34 @@ impl Task {
 }
 
 fn unknown(argument: &str) -> String {
-    format!("{argument} means nothing here")
+    format!("unknown argument {argument}")
 }
 
 fn file<'a>(rest: &mut impl Iterator<Item = &'a str>, task: &str) -> Result<PathBuf, String> {
-    rest.next().map(PathBuf::from).ok_or(format!("{task} lacks the name of a file"))
+    rest.next().map(PathBuf::from).ok_or(format!("{task} needs the name of a file"))
 }
 
-/// What the program tells a process of its own.
-fn told<'a, T: DeserializeOwned>(rest: &mut impl Iterator<Item = &'a str>) -> Result<T, String> {
+/// Parses the JSON argument that the program passes to its child processes.
+fn json_argument<'a, T: DeserializeOwned>(
+    rest: &mut impl Iterator<Item = &'a str>,
+) -> Result<T, String> {
     serde_json::from_str(rest.next().unwrap_or_default()).map_err(|error| error.to_string())
 }
 
-impl Wishes {
+impl ComparisonOptions {
     fn from_command_line<'a>(mut arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut wishes = Self::default();
+        let mut options = Self::default();
         while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().ok_or(format!("{argument} lacks its value"));
+            let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument {
-                "--quick" => wishes.quick = true,
-                "--list" => wishes.list = true,
-                "--only" => wishes.only.push(value()?.to_owned()),
-                "--json" => wishes.json = Some(value()?.into()),
+                "--quick" => options.quick = true,
+                "--list" => options.list = true,
+                "--only" => options.only.push(value()?.to_owned()),
+                "--json" => options.json = Some(value()?.into()),
                 other => return Err(unknown(other)),
             }
         }
-        Ok(wishes)
+        Ok(options)
     }
 }
 
@@ -197,7 +199,7 @@ impl OverloadOptions {
     fn from_command_line<'a>(mut arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut options = Self::default();
         while let Some(argument) = arguments.next() {
-            let value = arguments.next().ok_or(format!("{argument} lacks its value"))?;
+            let value = arguments.next().ok_or(format!("{argument} needs a value"))?;
             let wrong = || format!("{argument} {value}: a number greater than 0 is expected");
             let number = || value.parse().ok().filter(|&number| number > 0).ok_or_else(wrong);
             match argument {
@@ -219,17 +221,17 @@ impl OverloadOptions {
     }
 }
 
-impl CountWishes {
+impl CountOptions {
     fn from_command_line<'a>(arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut wishes = Self::default();
+        let mut options = Self::default();
         for argument in arguments {
             match argument {
-                "--save" => wishes.save = true,
-                "--everyone" => wishes.everyone = true,
+                "--save" => options.save = true,
+                "--everyone" => options.all_contenders = true,
                 other => return Err(unknown(other)),
             }
         }
-        Ok(wishes)
+        Ok(options)
     }
 }
 
@@ -242,19 +244,19 @@ mod tests {
     }
 
     #[test]
-    fn options_of_a_comparison_are_understood() {
-        let Ok(Task::Compare(wishes)) = parse("--quick --only ping --only canned --json out.json")
+    fn comparison_options_are_parsed() {
+        let Ok(Task::Compare(options)) = parse("--quick --only ping --only canned --json out.json")
         else {
             panic!("a comparison")
         };
-        assert!(wishes.quick && !wishes.list);
-        assert_eq!(wishes.only, ["ping", "canned"]);
-        assert_eq!(wishes.json, Some(PathBuf::from("out.json")));
+        assert!(options.quick && !options.list);
+        assert_eq!(options.only, ["ping", "canned"]);
+        assert_eq!(options.json, Some(PathBuf::from("out.json")));
     }
 
     #[cfg(feature = "mongod")]
     #[test]
-    fn options_of_overload_are_understood() {
+    fn overload_options_are_parsed() {
         let Ok(Task::Overload(options)) = parse("overload --seconds 5 --loads 1,2.5") else {
             panic!("overload")
         };
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_arguments_are_rejected() {
         for line in [
             "--fast",
             "--only",
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_given_wherever_it_is_asked_for() {
+    fn help_is_recognised_at_any_position() {
         for line in ["--help", "-h", "help", "count --help", "--only ping -h"] {
             assert!(matches!(parse(line), Ok(Task::Help)), "{line}");
         }

@@ -1,7 +1,7 @@
-//! A server that answers at once with replies that are ready: beside it, only the client costs.
+//! A server that sends prebuilt replies immediately, so that the client dominates the cost.
 //!
-//! It says that it is the primary of a replica set. Its replies have the fields of a real server's,
-//! and the cluster time of each write's is later than the one before.
+//! It reports itself as the primary of a replica set. Its replies have the fields of a real server's replies, and the
+//! cluster time increases with each write.
 
 use std::{
     io::Write,
@@ -25,33 +25,33 @@ use crate::{
     Result,
     contender::DATABASE,
     document::{Book, Scan, stored_book, with_id},
-    op_msg::{self, BODY_AT, OP_QUERY},
-    workload::{MANY, SOME},
+    op_msg::{self, BODY_OFFSET, OP_QUERY},
+    workload::{COUNTED_DOCUMENTS, MANY_DOCUMENTS},
 };
 
-/// The name of the replica set that it plays.
+/// Name of its replica set.
 pub(crate) const SET: &str = "canned";
-/// How many documents the first batch of a cursor has, as a real server's.
+/// Documents in the first batch of a cursor, as on a real server.
 const FIRST_BATCH: usize = 101;
-/// How many a later one has: as many as fit into 16 MB.
+/// Documents in a later batch: as many as fit into 16 MB.
 const NEXT_BATCH: usize = 55_000;
 
-/// How long the answers of the collection `slow` take at most; from nothing on, evenly.
-pub(crate) const SLOWEST: Duration = Duration::from_millis(6);
+/// Maximum delay of replies for the collection `slow`. Delays are uniformly distributed from zero.
+pub(crate) const MAX_DELAY: Duration = Duration::from_millis(6);
 
-/// How many connections were made to it. The command `accepted` tells.
+/// Number of connections accepted. The command `accepted` returns it.
 static ACCEPTED: AtomicI32 = AtomicI32::new(0);
-/// How many inserts came that it may turn away. The command `attempted` tells.
+/// Number of inserts received for the collection `shed`. The command `attempted` returns it.
 static ATTEMPTED: AtomicI32 = AtomicI32::new(0);
-/// What chance is made of: from the same beginning on each time.
-static CHANCE: AtomicU64 = AtomicU64::new(0);
+/// State of the random number generator, with a fixed seed.
+static RNG_STATE: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the next random number.
-fn chance() -> u64 {
-    Rng(CHANCE.fetch_add(Rng::INCREMENT, Ordering::Relaxed)).next_u64()
+fn next_random() -> u64 {
+    Rng(RNG_STATE.fetch_add(Rng::INCREMENT, Ordering::Relaxed)).next_u64()
 }
 
-/// Answers until the process that started it closes its standard input.
+/// Serves until the parent process closes the standard input.
 pub(crate) fn serve() -> Result<()> {
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -67,12 +67,12 @@ pub(crate) fn serve() -> Result<()> {
             let (stream, _) = listener.accept().await?;
             ACCEPTED.fetch_add(1, Ordering::Relaxed);
             stream.set_nodelay(true)?;
-            tokio::spawn(answer(stream, Replies::clone(&replies)));
+            tokio::spawn(serve_connection(stream, Replies::clone(&replies)));
         }
     })
 }
 
-/// What can be said, each as a whole message; a connection has its own copy of the short ones.
+/// Replies as complete messages. Each connection has its own copy of the short ones.
 #[derive(Clone)]
 struct Replies {
     hello: Vec<u8>,
@@ -86,7 +86,7 @@ struct Replies {
     first_batch: Arc<Vec<u8>>,
     next_batch: Arc<Vec<u8>>,
     last_batch: Arc<Vec<u8>>,
-    /// Where in `written` the count and the times stand.
+    /// Offsets of the count and the times in `written`.
     count_at: usize,
     modified_at: usize,
     times_at: Vec<usize>,
@@ -99,73 +99,73 @@ impl Replies {
         let book = with_id(0, &Book::raw()?)?;
         let scan = bson::serialize_to_raw_document_buf(&Scan::new())?;
         let written = op_msg::message(
-            &answered(rawdoc! {
+            &with_replica_set_fields(rawdoc! {
                 "n": 1, "nModified": 1, "electionId": bson::oid::ObjectId::new(),
                 "opTime": { "ts": time(), "t": 1_i64 },
             }),
             None,
         );
-        let place = |mark: &[u8]| op_msg::place_after(&written, mark).ok_or("no such place");
+        let offset = |mark: &[u8]| op_msg::offset_after(&written, mark).ok_or("no such place");
         let times_at = [&b"\x11ts\0"[..], b"\x11clusterTime\0", b"\x11operationTime\0"];
-        let rest = MANY - FIRST_BATCH - NEXT_BATCH;
+        let rest = MANY_DOCUMENTS - FIRST_BATCH - NEXT_BATCH;
         Ok(Self {
             hello: op_msg::message(&hello, None),
             legacy_hello: op_msg::legacy_reply(&hello),
-            ok: op_msg::message(&answered(RawDocumentBuf::new()), None),
+            ok: op_msg::message(&with_replica_set_fields(RawDocumentBuf::new()), None),
             shed: op_msg::message(&shed(), None),
             found: batch("firstBatch", 0, [book])?,
             large: Arc::new(batch("firstBatch", 0, [with_id(1, &scan)?])?),
-            only_batch: Arc::new(batch("firstBatch", 0, vec![stored_book()?; SOME])?),
+            only_batch: Arc::new(batch("firstBatch", 0, vec![stored_book()?; COUNTED_DOCUMENTS])?),
             first_batch: Arc::new(batch("firstBatch", 1, vec![stored_book()?; FIRST_BATCH])?),
             next_batch: Arc::new(batch("nextBatch", 2, vec![stored_book()?; NEXT_BATCH])?),
             last_batch: Arc::new(batch("nextBatch", 0, vec![stored_book()?; rest])?),
-            count_at: place(b"\x10n\0")?,
-            modified_at: place(b"\x10nModified\0")?,
-            times_at: times_at.into_iter().map(place).collect::<std::result::Result<_, _>>()?,
+            count_at: offset(b"\x10n\0")?,
+            modified_at: offset(b"\x10nModified\0")?,
+            times_at: times_at.into_iter().map(offset).collect::<std::result::Result<_, _>>()?,
             clock: 1_700_000_000 << 32,
             written,
         })
     }
 
-    /// The reply to a request, but for what it replies to.
+    /// Returns the reply to a request. The caller sets `responseTo`.
     fn to(&mut self, request: &[u8]) -> &[u8] {
         if op_msg::i32_at(request, 12) == OP_QUERY {
             return &self.legacy_hello;
         }
-        let name = request[BODY_AT + 5..].split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = request[BODY_OFFSET + 5..].split(|&byte| byte == 0).next().unwrap_or_default();
         match name {
-            b"insert" if target(request, b"insert\0") == b"shed" => {
+            b"insert" if collection_of(request, b"insert\0") == b"shed" => {
                 ATTEMPTED.fetch_add(1, Ordering::Relaxed);
-                match chance() % 2 {
+                match next_random() % 2 {
                     0 => &self.shed,
-                    _ => self.count_written(request),
+                    _ => self.write_reply(request),
                 }
             }
-            b"insert" | b"update" | b"delete" => self.count_written(request),
-            b"find" => match target(request, b"find\0") {
+            b"insert" | b"update" | b"delete" => self.write_reply(request),
+            b"find" => match collection_of(request, b"find\0") {
                 b"many" => &self.first_batch,
                 b"some" => &self.only_batch,
                 b"large" => &self.large,
                 _ => &self.found,
             },
-            b"getMore" => match op_msg::i32_at(request, BODY_AT + 5 + b"getMore\0".len()) {
+            b"getMore" => match op_msg::i32_at(request, BODY_OFFSET + 5 + b"getMore\0".len()) {
                 1 => &self.next_batch,
                 _ => &self.last_batch,
             },
-            b"accepted" => self.tell(&ACCEPTED),
-            b"attempted" => self.tell(&ATTEMPTED),
+            b"accepted" => self.count_reply(&ACCEPTED),
+            b"attempted" => self.count_reply(&ATTEMPTED),
             b"hello" | b"isMaster" | b"ismaster" => &self.hello,
             _ => &self.ok,
         }
     }
 
-    fn tell(&mut self, count: &AtomicI32) -> &[u8] {
+    fn count_reply(&mut self, count: &AtomicI32) -> &[u8] {
         let count = count.load(Ordering::Relaxed).to_le_bytes();
         self.written[self.count_at..self.count_at + 4].copy_from_slice(&count);
         &self.written
     }
 
-    fn count_written(&mut self, request: &[u8]) -> &[u8] {
+    fn write_reply(&mut self, request: &[u8]) -> &[u8] {
         self.clock += 1;
         for &at in &self.times_at {
             self.written[at..at + 8].copy_from_slice(&self.clock.to_le_bytes());
@@ -178,21 +178,22 @@ impl Replies {
     }
 }
 
-/// The name of the collection, which is the value of a command's first element.
-fn target<'a>(request: &'a [u8], command: &[u8]) -> &'a [u8] {
-    let value = request[BODY_AT + 5..].strip_prefix(command).and_then(|value| value.get(4..));
+/// Returns the name of the collection: the value of the command's first element.
+fn collection_of<'a>(request: &'a [u8], command: &[u8]) -> &'a [u8] {
+    let value = request[BODY_OFFSET + 5..].strip_prefix(command).and_then(|value| value.get(4..));
     value.and_then(|name| name.split(|&byte| byte == 0).next()).unwrap_or_default()
 }
 
-/// How long the answer is to take: up to [`SLOWEST`] if it is asked of the slow collection.
+/// Returns the delay of the reply: up to [`MAX_DELAY`] for the collection `slow`.
 fn delay(request: &[u8]) -> Option<Duration> {
-    let nanos = u64::try_from(SLOWEST.as_nanos()).unwrap_or(u64::MAX);
-    (target(request, b"find\0") == b"slow").then(|| Duration::from_nanos(chance() % nanos))
+    let nanos = u64::try_from(MAX_DELAY.as_nanos()).unwrap_or(u64::MAX);
+    (collection_of(request, b"find\0") == b"slow")
+        .then(|| Duration::from_nanos(next_random() % nanos))
 }
 
-/// How many documents stand beside the body.
+/// Returns the number of documents in the document sequence.
 fn statements(request: &[u8]) -> i32 {
-    let section = BODY_AT + op_msg::message_length(&request[BODY_AT..]).unwrap_or(0);
+    let section = BODY_OFFSET + op_msg::message_length(&request[BODY_OFFSET..]).unwrap_or(0);
     let Some(rest) = request.get(section + 5..) else { return 1 };
     let name = rest.iter().position(|&byte| byte == 0).unwrap_or(0);
     let mut rest = &rest[name + 1..];
@@ -204,24 +205,24 @@ fn statements(request: &[u8]) -> i32 {
     count
 }
 
-async fn answer(mut stream: TcpStream, mut replies: Replies) -> Result<()> {
-    let mut inbox: Vec<u8> = Vec::with_capacity(16 * 1024);
+async fn serve_connection(mut stream: TcpStream, mut replies: Replies) -> Result<()> {
+    let mut buffer: Vec<u8> = Vec::with_capacity(16 * 1024);
     let mut header = [0; 16];
     loop {
-        match op_msg::message_length(&inbox) {
-            Some(length) if inbox.len() >= length => {
-                if let Some(delay) = delay(&inbox) {
+        match op_msg::message_length(&buffer) {
+            Some(length) if buffer.len() >= length => {
+                if let Some(delay) = delay(&buffer) {
                     tokio::time::sleep(delay).await;
                 }
-                let reply = replies.to(&inbox);
+                let reply = replies.to(&buffer);
                 header.copy_from_slice(&reply[..16]);
-                header[8..12].copy_from_slice(&inbox[4..8]);
-                reply_with(&mut stream, header, reply).await?;
-                inbox.clear();
+                header[8..12].copy_from_slice(&buffer[4..8]);
+                send_reply(&mut stream, header, reply).await?;
+                buffer.clear();
             }
             length => {
-                inbox.reserve(length.map_or(0, |length| length - inbox.len()));
-                if stream.read_buf(&mut inbox).await? == 0 {
+                buffer.reserve(length.map_or(0, |length| length - buffer.len()));
+                if stream.read_buf(&mut buffer).await? == 0 {
                     return Ok(());
                 }
             }
@@ -229,8 +230,8 @@ async fn answer(mut stream: TcpStream, mut replies: Replies) -> Result<()> {
     }
 }
 
-/// Sends a reply with another header than its own.
-async fn reply_with(stream: &mut TcpStream, header: [u8; 16], reply: &[u8]) -> Result<()> {
+/// Sends a reply with the given header.
+async fn send_reply(stream: &mut TcpStream, header: [u8; 16], reply: &[u8]) -> Result<()> {
     const SHORT: usize = 4096;
     if reply.len() > SHORT {
         stream.write_all(&header).await?;
@@ -243,7 +244,7 @@ async fn reply_with(stream: &mut TcpStream, header: [u8; 16], reply: &[u8]) -> R
     Ok(stream.write_all(&whole[..reply.len()]).await?)
 }
 
-/// What an overloaded server says.
+/// Error reply of an overloaded server.
 fn shed() -> RawDocumentBuf {
     rawdoc! {
         "ok": 0.0, "code": 462, "codeName": "IngressRequestRateLimitExceeded",
@@ -256,8 +257,8 @@ fn time() -> Timestamp {
     Timestamp { time: 1_700_000_000, increment: 1 }
 }
 
-/// A reply with what a member of a replica set adds to each.
-fn answered(mut reply: RawDocumentBuf) -> RawDocumentBuf {
+/// Adds the fields that a member of a replica set adds to each reply.
+fn with_replica_set_fields(mut reply: RawDocumentBuf) -> RawDocumentBuf {
     use bson::raw::cstr;
     reply.append(cstr!("ok"), 1.0);
     let hash = Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 20] };
@@ -277,11 +278,11 @@ fn batch(
     cursor.append(bson::raw::CString::try_from(name)?, documents);
     cursor.append(bson::raw::cstr!("id"), id);
     cursor.append(bson::raw::cstr!("ns"), format!("{DATABASE}.any"));
-    Ok(op_msg::message(&answered(rawdoc! { "cursor": cursor }), None))
+    Ok(op_msg::message(&with_replica_set_fields(rawdoc! { "cursor": cursor }), None))
 }
 
 fn hello(address: &str) -> RawDocumentBuf {
-    answered(rawdoc! {
+    with_replica_set_fields(rawdoc! {
         "helloOk": true, "isWritablePrimary": true, "ismaster": true, "secondary": false,
         "setName": SET, "setVersion": 1, "electionId": bson::oid::ObjectId::new(),
         "hosts": [address], "primary": address, "me": address,

@@ -1,7 +1,7 @@
-//! The rows of the table: a workload, how many tasks, and which server.
+//! Rows of the table: a workload, a number of tasks and a server.
 
 use crate::{
-    single::{Amount, Load},
+    measurement::{LoadPlan, WorkAmount},
     workload::Workload,
 };
 
@@ -13,20 +13,20 @@ pub(crate) struct Case {
     pub(crate) server: ServerKind,
 }
 
-/// Who answers.
+/// Server that a case runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerKind {
     /// A real `mongod`, a replica set of one.
     Mongod,
-    /// Ours, with canned replies.
+    /// The server with canned replies.
     Canned,
 }
 
-/// The largest pool; where there are more tasks, they share.
-const MOST_CONNECTIONS: u32 = 100;
+/// Maximum pool size. More tasks share the connections.
+const MAX_POOL_SIZE: u32 = 100;
 
 impl Case {
-    /// All there are, in the order of the table.
+    /// Returns all cases, in the order of the table.
     pub(crate) fn all() -> Vec<Self> {
         let mut cases = Vec::new();
         for server in ServerKind::all() {
@@ -57,8 +57,8 @@ impl Case {
 
     pub(crate) fn name(self) -> String {
         let tasks = if self.tasks == 1 { "task" } else { "tasks" };
-        let shared = match self.tasks > MOST_CONNECTIONS {
-            true => format!(" on {MOST_CONNECTIONS} connections"),
+        let shared = match self.tasks > MAX_POOL_SIZE {
+            true => format!(" on {MAX_POOL_SIZE} connections"),
             false => String::new(),
         };
         let server = self.server.name();
@@ -66,23 +66,23 @@ impl Case {
     }
 
     pub(crate) fn connections(self) -> u32 {
-        self.tasks.min(MOST_CONNECTIONS)
+        self.tasks.min(MAX_POOL_SIZE)
     }
 
-    /// How long one turn takes.
-    pub(crate) fn load(self, quick: bool) -> Load {
-        let measured = Amount::Millis(if quick { 500 } else { 2000 });
-        let warm_up = match self.workload.moves_many() {
-            false => Amount::Millis(if quick { 150 } else { 500 }),
-            // So that peak memory is that of few calls, as in an application.
-            true => Amount::Calls(1),
+    /// Returns the warm-up and the measured work of one turn.
+    pub(crate) fn load(self, quick: bool) -> LoadPlan {
+        let measured = WorkAmount::Millis(if quick { 500 } else { 2000 });
+        let warm_up = match self.workload.has_many_documents() {
+            false => WorkAmount::Millis(if quick { 150 } else { 500 }),
+            // One call keeps the peak memory that of an application.
+            true => WorkAmount::Calls(1),
         };
-        Load { warm_up, measured }
+        LoadPlan { warm_up, measured }
     }
 }
 
 impl ServerKind {
-    /// Those that this program was built with.
+    /// Returns those that this program was built with.
     fn all() -> impl Iterator<Item = Self> {
         let mongod = cfg!(feature = "mongod").then_some(Self::Mongod);
         [Self::Canned].into_iter().chain(mongod)
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_cases_have_the_same_name() {
+    fn case_names_are_unique() {
         let mut names: Vec<_> = Case::all().into_iter().map(Case::name).collect();
         let count = names.len();
         names.sort();

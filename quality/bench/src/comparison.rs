@@ -1,4 +1,4 @@
-//! The contenders take turns, round by round, each in a process of its own.
+//! Comparison: the contenders take turns, each in its own process.
 
 use std::{
     collections::BTreeMap,
@@ -11,63 +11,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Result,
-    arguments::Wishes,
+    arguments::ComparisonOptions,
     case::Case,
     contender::Contender,
     measure::load_average,
-    servers::{Place, Servers},
-    single::{Sample, Single},
+    measurement::{Measurement, Sample},
+    servers::{ServerAddress, Servers},
     table,
-    workload::MANY,
+    workload::MANY_DOCUMENTS,
 };
 
-/// What the rounds of one case gave.
+/// Samples of all rounds of one case.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Outcome {
+pub(crate) struct CaseResult {
     pub(crate) case: String,
     pub(crate) samples: BTreeMap<Contender, Vec<Sample>>,
-    /// From a run of its own, with an allocator that counts.
+    /// Samples of a separate run with the counting allocator.
     pub(crate) counted: BTreeMap<Contender, Sample>,
-    /// How busy the machine was in the last minute, when the case had been measured.
+    /// LoadPlan average of the last minute at the end of the case.
     #[serde(default)]
     pub(crate) load_average: Option<f64>,
 }
 
-/// Runs all cases that are asked for, and prints the table.
-pub(crate) fn run(wishes: &Wishes) -> Result<()> {
-    let wanted = |case: &Case| {
+/// Runs the selected cases and prints the table.
+pub(crate) fn run(options: &ComparisonOptions) -> Result<()> {
+    let is_selected = |case: &Case| {
         let name = case.name();
-        wishes.only.is_empty() || wishes.only.iter().any(|part| name.contains(part.as_str()))
+        options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
     };
-    let cases: Vec<_> = Case::all().into_iter().filter(wanted).collect();
+    let cases: Vec<_> = Case::all().into_iter().filter(is_selected).collect();
     if cases.is_empty() {
-        return Err("no case has such a name; see --list".into());
+        return Err("no case has this name; see --list".into());
     }
-    if wishes.list {
+    if options.list {
         cases.iter().for_each(|case| println!("{}", case.name()));
         return Ok(());
     }
     if cfg!(debug_assertions) {
-        eprintln!("warning: this build is not optimised (--release); its figures mean nothing");
+        eprintln!("warning: this build is not optimised; run it with --release");
     }
     let programs = Programs::find()?;
     let mut servers = Servers::default();
-    let mut outcomes = Vec::new();
+    let mut results = Vec::new();
     for (number, case) in (1..).zip(&cases) {
         eprintln!("[{number}/{}] {}", cases.len(), case.name());
-        let outcome = programs.measure(*case, wishes.quick, &mut servers)?;
-        print!("{}", table::of_case(&outcome));
-        outcomes.push(outcome);
-        // After each, so that a long run that is ended early leaves what it has.
-        if let Some(file) = &wishes.json {
-            std::fs::write(file, serde_json::to_string_pretty(&outcomes)?)?;
+        let result = programs.measure(*case, options.quick, &mut servers)?;
+        print!("{}", table::case_table(&result));
+        results.push(result);
+        // Written after each case, so that an interrupted run keeps its samples.
+        if let Some(file) = &options.json {
+            std::fs::write(file, serde_json::to_string_pretty(&results)?)?;
         }
     }
     println!("\n{}", table::LEGEND);
     Ok(())
 }
 
-/// The program itself, and its twin that counts allocations.
+/// Paths of this program and of `bench-counted`.
 pub(crate) struct Programs {
     pub(crate) plain: PathBuf,
     pub(crate) counting: Option<PathBuf>,
@@ -84,30 +84,33 @@ impl Programs {
         Ok(Self { plain, counting: built.then_some(counting) })
     }
 
-    fn measure(&self, case: Case, quick: bool, servers: &mut Servers) -> Result<Outcome> {
+    fn measure(&self, case: Case, quick: bool, servers: &mut Servers) -> Result<CaseResult> {
         let rounds = if quick { 3 } else { 5 };
         let mut samples: BTreeMap<Contender, Vec<Sample>> = BTreeMap::new();
         for round in 0..rounds {
-            // Nobody is always first.
+            // The order rotates.
             let mut turns = Contender::ALL.to_vec();
             turns.rotate_left(round % Contender::ALL.len());
             for contender in turns {
-                let place = servers.prepare(case.server, case.workload)?;
-                let sample = measure(&self.plain, &single(case, contender, quick, &place))?;
+                let address = servers.prepare(case.server, case.workload)?;
+                let sample = measure(&self.plain, &measurement(case, contender, quick, &address))?;
                 samples.entry(contender).or_default().push(sample);
             }
         }
         let mut counted = BTreeMap::new();
         for &contender in Contender::ALL {
             let Some(counting) = &self.counting else { break };
-            let place = servers.prepare(case.server, case.workload)?;
-            counted.insert(contender, measure(counting, &single(case, contender, true, &place))?);
+            let address = servers.prepare(case.server, case.workload)?;
+            counted.insert(
+                contender,
+                measure(counting, &measurement(case, contender, true, &address))?,
+            );
         }
-        Ok(Outcome { case: case.name(), samples, counted, load_average: load_average() })
+        Ok(CaseResult { case: case.name(), samples, counted, load_average: load_average() })
     }
 }
 
-/// What this program was built with, and its twin is to be.
+/// Features of this program, with which `bench-counted` is built as well.
 pub(crate) const FEATURES: &str = match (cfg!(feature = "official"), cfg!(feature = "mongod")) {
     (true, true) => "official,mongod",
     (true, false) => "official",
@@ -115,16 +118,16 @@ pub(crate) const FEATURES: &str = match (cfg!(feature = "official"), cfg!(featur
     (false, false) => "",
 };
 
-/// Has the twin built, if the program was started by cargo.
+/// Builds `bench-counted` if cargo started this program.
 fn build_counting(plain: &Path) -> bool {
     let Some(cargo) = env::var_os("CARGO") else { return true };
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--package", "bench", "--bin", "bench-counted"]);
     command.args(["--no-default-features", "--features", FEATURES]);
-    // What cargo told this program of its package would have build scripts run again.
+    // Cargo's variables for this package would make build scripts run again.
     for (name, _) in env::vars_os() {
-        let told = name.to_string_lossy();
-        if told.starts_with("CARGO_PKG_") || told.starts_with("CARGO_MANIFEST_") {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
             command.env_remove(&name);
         }
     }
@@ -134,28 +137,33 @@ fn build_counting(plain: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn single(case: Case, contender: Contender, quick: bool, place: &Place) -> Single {
-    Single {
+fn measurement(
+    case: Case,
+    contender: Contender,
+    quick: bool,
+    address: &ServerAddress,
+) -> Measurement {
+    Measurement {
         contender,
         workload: case.workload,
-        address: place.address,
-        set: place.set.clone(),
+        address: address.address,
+        set: address.set.clone(),
         tasks: case.tasks,
         connections: case.connections(),
-        documents: MANY,
+        documents: MANY_DOCUMENTS,
         load: case.load(quick),
         one_thread: false,
     }
 }
 
-pub(crate) fn measure(program: &Path, single: &Single) -> Result<Sample> {
+pub(crate) fn measure(program: &Path, measurement: &Measurement) -> Result<Sample> {
     let output = Command::new(program)
         .arg("single")
-        .arg(serde_json::to_string(single)?)
+        .arg(serde_json::to_string(measurement)?)
         .stderr(Stdio::inherit())
         .output()?;
     if !output.status.success() {
-        let (contender, workload) = (single.contender.name(), single.workload.name());
+        let (contender, workload) = (measurement.contender.name(), measurement.workload.name());
         return Err(format!("{contender} failed at {workload}").into());
     }
     Ok(serde_json::from_slice(&output.stdout)?)

@@ -1,8 +1,8 @@
-//! Who is measured, and what each has to be able to do.
+//! Contenders, and the operations that each implements.
 
 pub(crate) mod floor;
 
-/// The driver of this repository. The calls are the same as for the official one, line for line.
+/// The driver of this repository. Its calls and those of the official driver are compiled from the same source.
 mod steadfast {
     use ::steadfast as driver;
 
@@ -38,18 +38,18 @@ use steadfast_report::quantiles::Histogram;
 
 use crate::{
     Result,
-    single::{Load, Measured},
-    workload::{SOME, Workload},
+    measurement::{LoadPlan, WorkFigures},
+    workload::{COUNTED_DOCUMENTS, Workload},
 };
 
-/// The database that everything happens in.
+/// Database of all operations.
 pub(crate) const DATABASE: &str = "bench";
 
-/// Who is measured.
+/// Implementation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Contender {
-    /// A socket and prebuilt bytes: the limit.
+    /// A socket and prebuilt messages: the lower bound of the cost.
     Floor,
     /// The driver of this repository.
     Steadfast,
@@ -58,19 +58,19 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    /// Those that this program was built with.
+    /// Returns those that this program was built with.
     #[cfg(feature = "official")]
     pub(crate) const ALL: &[Self] = &[Self::Floor, Self::Steadfast, Self::Official];
-    /// Those that this program was built with.
+    /// Returns those that this program was built with.
     #[cfg(not(feature = "official"))]
     pub(crate) const ALL: &[Self] = &[Self::Floor, Self::Steadfast];
 
-    /// The same without the floor, which is no driver.
+    /// Returns the contenders without the floor, which is not a driver.
     pub(crate) fn drivers() -> &'static [Self] {
         &Self::ALL[1..]
     }
 
-    /// As it is called on the command line and in the table.
+    /// Name on the command line and in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor",
@@ -79,26 +79,24 @@ impl Contender {
         }
     }
 
-    /// Puts it to work, as often and as long as the load says.
-    pub(crate) async fn work(self, job: &Job, load: Load) -> Result<Measured> {
+    /// Connects and runs the job's workload for the given load.
+    pub(crate) async fn work(self, job: &Job, load: LoadPlan) -> Result<WorkFigures> {
         match self {
-            Self::Floor => load.put_on(floor::Connection::for_each_task(job).await?).await,
-            Self::Steadfast => {
-                load.put_on(steadfast::calls::Caller::for_each_task(job).await?).await
-            }
+            Self::Floor => load.run(floor::Connection::for_each_task(job).await?).await,
+            Self::Steadfast => load.run(steadfast::calls::Caller::for_each_task(job).await?).await,
             #[cfg(feature = "official")]
-            Self::Official => load.put_on(official::calls::Caller::for_each_task(job).await?).await,
+            Self::Official => load.run(official::calls::Caller::for_each_task(job).await?).await,
             #[cfg(not(feature = "official"))]
             Self::Official => Err(NOT_BUILT_IN.into()),
         }
     }
 }
 
-/// Why the official driver cannot be measured.
+/// Error of a build without the official driver.
 #[cfg(not(feature = "official"))]
 pub(crate) const NOT_BUILT_IN: &str = "built without the feature `official`";
 
-/// Calls a generic function for the application of one driver or the other, and awaits it.
+/// Calls a generic async function with the [`Application`] of a contender's driver, and awaits it.
 macro_rules! with_library {
     ($contender:expr, $function:ident($($argument:expr),* $(,)?)) => {
         match $contender {
@@ -118,45 +116,45 @@ macro_rules! with_library {
 }
 pub(crate) use with_library;
 
-/// What to do, and where.
+/// Workload with its server, tasks and connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) workload: Workload,
     pub(crate) address: SocketAddr,
-    /// The name of the replica set.
+    /// Name of the replica set.
     pub(crate) set: String,
     pub(crate) tasks: u32,
-    /// How many connections the tasks may share.
+    /// Maximum number of connections that the tasks share.
     pub(crate) connections: u32,
-    /// How many documents a call moves, if it moves many.
+    /// Documents per call of a multi-document workload.
     pub(crate) documents: usize,
 }
 
 impl Job {
-    /// The collection that it is done on.
+    /// Returns the collection of the workload.
     pub(crate) fn collection(&self) -> &'static str {
         match self.workload.collection() {
-            "many" if self.documents == SOME => "some",
-            usual => usual,
+            "many" if self.documents == COUNTED_DOCUMENTS => "some",
+            other => other,
         }
     }
 
-    /// The connection string that a driver gets.
+    /// Returns the connection string for drivers.
     pub(crate) fn uri(&self) -> String {
         let Self { address, set, connections, .. } = self;
-        let retries = self.workload.retries();
+        let retry_writes = self.workload.has_retryable_writes();
         format!(
-            "mongodb://{address}/?replicaSet={set}&maxPoolSize={connections}&retryWrites={retries}"
+            "mongodb://{address}/?replicaSet={set}&maxPoolSize={connections}&retryWrites={retry_writes}"
         )
     }
 }
 
-/// One of the tasks that work at the same time.
+/// One of the tasks that run concurrently.
 pub(crate) trait Worker: Send + Sized + 'static {
-    /// Does the job's operation once.
+    /// Runs the operation once.
     fn call(&mut self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Does it again and again, and notes how long each took.
+    /// Repeats the operation and records the latencies.
     fn call_until(
         mut self,
         done: impl Fn(u64, Duration) -> bool + Send,
@@ -178,23 +176,23 @@ pub(crate) trait Worker: Send + Sized + 'static {
     }
 }
 
-/// What the trials need of a driver.
+/// Operations of the trials.
 pub(crate) trait Application: Clone + Send + Sync + 'static {
     fn connect(uri: &str) -> impl Future<Output = Result<Self>> + Send;
     fn insert(&self) -> impl Future<Output = Result<()>> + Send;
-    /// Inserts a document; an error comes with the labels that retries are decided by.
+    /// Inserts a document. The error has the labels that decide about retries.
     #[cfg(feature = "mongod")]
     fn insert_labelled(
         &self,
     ) -> impl Future<Output = std::result::Result<(), LabelledError>> + Send;
-    /// The server turns every other one of these away, by chance.
+    /// Inserts into the collection `shed`: the server rejects half of these inserts at random.
     fn insert_shed(&self) -> impl Future<Output = Result<()>> + Send;
-    /// The server takes a few milliseconds to answer this.
+    /// Runs a find whose reply is delayed by a few milliseconds.
     fn find_slowly(&self) -> impl Future<Output = Result<()>> + Send;
     fn ping(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// The error of an operation, as far as retries are decided by it.
+/// Error of an operation, with the labels that decide about retries.
 #[cfg(feature = "mongod")]
 #[derive(Clone, Debug)]
 pub(crate) struct LabelledError {

@@ -1,8 +1,8 @@
-//! Instructions, allocations and system calls of the client: counted and not timed, so that they are
-//! the same on a busy machine, and a change that costs something shows.
+//! Instructions, allocations and system calls of the client. They are counted, not timed, so that a busy machine does
+//! not change them and a regression is visible.
 //!
-//! Each is counted for a few calls and for more, on canned replies and in one thread; the difference
-//! is that of the calls alone.
+//! Each is counted for a few calls and for more calls, with canned replies and in one thread. The difference is the cost
+//! of the additional calls, without start-up.
 
 use std::{
     collections::BTreeMap,
@@ -15,16 +15,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Result,
-    arguments::CountWishes,
+    arguments::CountOptions,
     case::ServerKind,
     comparison::{FEATURES, Programs, measure},
     contender::Contender,
-    servers::{Place, Servers},
-    single::{Amount, Load, Single},
-    workload::{SOME, Workload},
+    measurement::{LoadPlan, Measurement, WorkAmount},
+    servers::{ServerAddress, Servers},
+    workload::{COUNTED_DOCUMENTS, Workload},
 };
 
-/// What is counted.
+/// Workloads that are counted.
 const COUNTED: [Workload; 8] = [
     Workload::InsertOne,
     Workload::InsertOnePlain,
@@ -36,10 +36,10 @@ const COUNTED: [Workload; 8] = [
     Workload::DrainRaw,
 ];
 
-/// By how much a count may grow.
+/// Growth of a count that passes, as a factor.
 const TOLERANCE: f64 = 1.05;
 
-/// The counts of one workload, per operation or document.
+/// Counts of one workload, per operation or document.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Counts {
     instructions: f64,
@@ -47,41 +47,41 @@ struct Counts {
     system_calls: Option<f64>,
 }
 
-/// What is stored: counts, and what made the program that they are of.
+/// Content of `counts.json`: counts, and the compiler and features of the program that was counted.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     rustc: String,
-    /// Those of this crate: code that is compiled together is laid out together.
+    /// Features of this crate. They change the layout of the code, and so the counts.
     features: String,
     counts: BTreeMap<String, Counts>,
 }
 
-/// Counts, then stores or compares.
-pub(crate) fn run(wishes: &CountWishes) -> Result<()> {
+/// Counts, and stores the counts or compares them with the stored ones.
+pub(crate) fn run(options: &CountOptions) -> Result<()> {
     let rustc = rustc_version()?;
-    if wishes.save {
+    if options.save {
         let features = FEATURES.to_owned();
-        let stored = Stored { rustc, features, counts: count_all(wishes)? };
+        let stored = Stored { rustc, features, counts: count_all(options)? };
         return Ok(fs::write(file(), serde_json::to_string_pretty(&stored)? + "\n")?);
     }
     let stored: Stored = serde_json::from_str(&fs::read_to_string(file())?)?;
     let obstacle = obstacle(&stored, &rustc);
-    if let (Some(obstacle), false) = (&obstacle, wishes.everyone) {
+    if let (Some(obstacle), false) = (&obstacle, options.all_contenders) {
         println!("Nothing was counted: {obstacle}");
         return Ok(());
     }
-    let ours = count_all(wishes)?;
+    let counts = count_all(options)?;
     match obstacle {
         Some(obstacle) => println!("Nothing was compared: {obstacle}"),
         None => {
-            compare(&stored.counts, &ours)?;
-            println!("None is more than 5 % above what is stored.");
+            compare(&stored.counts, &counts)?;
+            println!("No count is more than 5 % above the stored one.");
         }
     }
     Ok(())
 }
 
-/// Why counts would tell nothing here, if so.
+/// Returns the reason why counts cannot be compared here, if there is one.
 fn obstacle(stored: &Stored, rustc: &str) -> Option<String> {
     if let Err(error) = Command::new("valgrind").arg("--version").output() {
         return Some(format!("valgrind cannot be started ({error})"));
@@ -98,11 +98,11 @@ fn obstacle(stored: &Stored, rustc: &str) -> Option<String> {
     })
 }
 
-/// Counts and prints; returns ours.
-fn count_all(wishes: &CountWishes) -> Result<BTreeMap<String, Counts>> {
+/// Counts and prints; returns the counts of this driver.
+fn count_all(options: &CountOptions) -> Result<BTreeMap<String, Counts>> {
     let programs = Programs::find()?;
     let mut servers = Servers::default();
-    let contenders = match wishes.everyone {
+    let contenders = match options.all_contenders {
         true => Contender::ALL,
         false => &[Contender::Steadfast][..],
     };
@@ -110,11 +110,11 @@ fn count_all(wishes: &CountWishes) -> Result<BTreeMap<String, Counts>> {
         "{:<18} {:<10} {:>13} {:>12} {:>13}",
         "per unit", "", "instructions", "allocations", "system calls"
     );
-    let mut ours = BTreeMap::new();
+    let mut driver_counts = BTreeMap::new();
     for workload in COUNTED {
         for &contender in contenders {
-            let place = servers.prepare(ServerKind::Canned, workload)?;
-            let counts = count(&programs, contender, workload, &place)?;
+            let address = servers.prepare(ServerKind::Canned, workload)?;
+            let counts = count(&programs, contender, workload, &address)?;
             let shown = |count: Option<f64>| count.map_or("-".to_owned(), |it| format!("{it:.2}"));
             println!(
                 "{:<18} {:<10} {:>13.0} {:>12} {:>13}",
@@ -125,14 +125,14 @@ fn count_all(wishes: &CountWishes) -> Result<BTreeMap<String, Counts>> {
                 shown(counts.system_calls),
             );
             if contender == Contender::Steadfast {
-                ours.insert(workload.name().to_owned(), counts);
+                driver_counts.insert(workload.name().to_owned(), counts);
             }
         }
     }
-    Ok(ours)
+    Ok(driver_counts)
 }
 
-/// The compiler, as it calls itself. Cargo passes on which one it uses.
+/// Returns the version line of the compiler that cargo uses (`RUSTC`).
 fn rustc_version() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("--version").output();
@@ -140,13 +140,12 @@ fn rustc_version() -> Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// Where the counts are stored.
+/// Path of the stored counts.
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.json")
 }
 
-/// Fails if a count has grown by more than the tolerance. System calls depend on timing and are only
-/// shown.
+/// Returns an error if a count has grown by more than the tolerance. System calls depend on timing and are not compared.
 fn compare(stored: &BTreeMap<String, Counts>, now: &BTreeMap<String, Counts>) -> Result<()> {
     let mut grown = Vec::new();
     for (name, counts) in now {
@@ -164,7 +163,7 @@ fn compare(stored: &BTreeMap<String, Counts>, now: &BTreeMap<String, Counts>) ->
     match grown.is_empty() {
         true => Ok(()),
         false => {
-            Err(format!("more than 5 % above what is stored:\n  {}", grown.join("\n  ")).into())
+            Err(format!("more than 5 % above the stored counts:\n  {}", grown.join("\n  ")).into())
         }
     }
 }
@@ -173,29 +172,29 @@ fn count(
     programs: &Programs,
     contender: Contender,
     workload: Workload,
-    place: &Place,
+    address: &ServerAddress,
 ) -> Result<Counts> {
-    let (few, more) = if workload.moves_many() { (2, 6) } else { (200, 1_200) };
-    let single = |calls| Single {
+    let (few, more) = if workload.has_many_documents() { (2, 6) } else { (200, 1_200) };
+    let measurement = |calls| Measurement {
         contender,
         workload,
-        address: place.address,
-        set: place.set.clone(),
+        address: address.address,
+        set: address.set.clone(),
         tasks: 1,
         connections: 1,
-        documents: SOME,
-        load: Load { warm_up: Amount::Calls(2), measured: Amount::Calls(calls) },
+        documents: COUNTED_DOCUMENTS,
+        load: LoadPlan { warm_up: WorkAmount::Calls(2), measured: WorkAmount::Calls(calls) },
         one_thread: true,
     };
-    let units = (more - few) * workload.units(SOME);
-    let each = |counter: fn(&Path, &Single) -> Result<u64>| -> Result<f64> {
-        let few = counter(&programs.plain, &single(few))?;
-        let more = counter(&programs.plain, &single(more))?;
+    let units = (more - few) * workload.units(COUNTED_DOCUMENTS);
+    let each = |counter: fn(&Path, &Measurement) -> Result<u64>| -> Result<f64> {
+        let few = counter(&programs.plain, &measurement(few))?;
+        let more = counter(&programs.plain, &measurement(more))?;
         #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
         Ok(more.saturating_sub(few) as f64 / units as f64)
     };
     let allocations = match &programs.counting {
-        Some(counting) => measure(counting, &single(more))?.allocations,
+        Some(counting) => measure(counting, &measurement(more))?.allocations,
         None => None,
     };
     Ok(Counts {
@@ -205,24 +204,24 @@ fn count(
     })
 }
 
-fn instructions(program: &Path, single: &Single) -> Result<u64> {
+fn instructions(program: &Path, measurement: &Measurement) -> Result<u64> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
-    let said = text(&run_under(&mut valgrind, single)?);
-    let line = said.lines().find_map(|line| line.split("Collected : ").nth(1));
-    Ok(line.ok_or("valgrind said no count")?.trim().parse()?)
+    let printed = text(&run_under(&mut valgrind, measurement)?);
+    let line = printed.lines().find_map(|line| line.split("Collected : ").nth(1));
+    Ok(line.ok_or("valgrind printed no count")?.trim().parse()?)
 }
 
-fn system_calls(program: &Path, single: &Single) -> Result<u64> {
+fn system_calls(program: &Path, measurement: &Measurement) -> Result<u64> {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-c", "-U", "calls,name"]).arg(program);
-    let said = text(&run_under(&mut strace, single)?);
-    let total = said.lines().find(|line| line.trim_end().ends_with(" total"));
-    Ok(total.ok_or("strace said no total")?.split_whitespace().next().unwrap_or("").parse()?)
+    let printed = text(&run_under(&mut strace, measurement)?);
+    let total = printed.lines().find(|line| line.trim_end().ends_with(" total"));
+    Ok(total.ok_or("strace printed no total")?.split_whitespace().next().unwrap_or("").parse()?)
 }
 
-fn run_under(command: &mut Command, single: &Single) -> Result<Output> {
-    command.arg("single").arg(serde_json::to_string(single)?);
+fn run_under(command: &mut Command, measurement: &Measurement) -> Result<Output> {
+    command.arg("single").arg(serde_json::to_string(measurement)?);
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name} cannot be started: {error}"))?;
     match output.status.success() {
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_may_grow_by_five_percent_and_no_more() {
+    fn count_growth_above_five_percent_is_an_error() {
         let stored = counts(1000.0, 20.0);
         assert!(compare(&stored, &counts(1049.0, 20.0)).is_ok());
         assert!(compare(&stored, &counts(900.0, 10.0)).is_ok());

@@ -1,14 +1,14 @@
-//! The documents that are written and read.
+//! Documents of the workloads.
 
 use bson::{RawDocumentBuf, oid::ObjectId};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// How long a large document is, nearly.
+/// Approximate size of a large document.
 const LARGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// A small document: a few fields of the usual types.
+/// A small document: a few fields of common types.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Book {
     pub(crate) title: String,
@@ -22,7 +22,7 @@ pub(crate) struct Book {
     pub(crate) summary: String,
 }
 
-/// A book whose `_id` is a number.
+/// A book with a number as `_id`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Numbered<'a> {
     #[serde(rename = "_id")]
@@ -31,7 +31,7 @@ pub(crate) struct Numbered<'a> {
     pub(crate) book: &'a Book,
 }
 
-/// A document with one field that is long.
+/// A large document: one long field.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Scan {
     pub(crate) page: i32,
@@ -39,7 +39,7 @@ pub(crate) struct Scan {
 }
 
 impl Book {
-    /// One that is 275 bytes long once it has an `ObjectId`.
+    /// Creates a book of 275 bytes, its `ObjectId` included.
     pub(crate) fn new() -> Self {
         Self {
             title: "The Left Hand of Darkness".to_owned(),
@@ -54,7 +54,7 @@ impl Book {
         }
     }
 
-    /// The same as bytes, without an `_id`.
+    /// Returns a book as raw BSON, without an `_id`.
     pub(crate) fn raw() -> Result<RawDocumentBuf> {
         Ok(bson::serialize_to_raw_document_buf(&Self::new())?)
     }
@@ -66,7 +66,7 @@ impl Scan {
     }
 }
 
-/// A document, which has no `_id`, with one in front.
+/// Prepends an `_id` to a document that has none.
 pub(crate) fn with_id(
     id: impl Into<bson::RawBson>,
     document: &RawDocumentBuf,
@@ -80,7 +80,7 @@ pub(crate) fn with_id(
     Ok(whole)
 }
 
-/// A book as it is stored, with an `ObjectId`.
+/// Returns a book as it is stored, with an `ObjectId`.
 pub(crate) fn stored_book() -> Result<RawDocumentBuf> {
     with_id(ObjectId::new(), &Book::raw()?)
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_document_has_the_size_that_the_tables_say() {
+    fn stored_book_has_275_bytes() {
         assert_eq!(stored_book().unwrap().as_bytes().len(), 275);
     }
 }

@@ -1,8 +1,7 @@
-//! The driver beside a raw socket and beside the official driver, measured in one run.
+//! Comparison of the driver with a raw socket and with the official driver, measured in one run.
 //!
-//! Every figure comes from a process of its own, so that one contender's memory, processor time and
-//! allocations are not another's; the process that was started by hand only takes turns among them
-//! and prints the table. See `docs/speed.md` for what it showed.
+//! Each figure comes from its own process, so that memory, processor time and allocations of the contenders are separate.
+//! The parent process starts the measuring processes in turn and prints the table. Results are in `docs/speed.md`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program")]
 
@@ -14,10 +13,10 @@ mod contender;
 mod counts;
 mod document;
 mod measure;
+mod measurement;
 mod op_msg;
 mod picture;
 mod servers;
-mod single;
 mod table;
 mod trial;
 mod workload;
@@ -28,11 +27,11 @@ pub use measure::Allocations;
 
 use crate::arguments::Task;
 
-/// What can go wrong here ends the program, and only its words matter.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-type Result<T> = std::result::Result<T, Failure>;
+/// Error that ends the program with its message.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, BoxError>;
 
-/// The program. `allocations` tells what this process has allocated so far, if it counts that.
+/// Runs the program. `allocations` returns the allocations of this process, if its allocator counts them.
 pub fn main(allocations: Option<fn() -> Allocations>) -> ExitCode {
     let task = match Task::from_command_line(std::env::args().skip(1)) {
         Ok(task) => task,
@@ -46,8 +45,8 @@ pub fn main(allocations: Option<fn() -> Allocations>) -> ExitCode {
             println!("{}", arguments::USAGE);
             Ok(())
         }
-        Task::Compare(wishes) => comparison::run(&wishes),
-        Task::Count(wishes) => counts::run(&wishes),
+        Task::Compare(options) => comparison::run(&options),
+        Task::Count(options) => counts::run(&options),
         #[cfg(feature = "mongod")]
         Task::Failover => trial::failover::run(),
         #[cfg(not(feature = "mongod"))]
@@ -60,7 +59,7 @@ pub fn main(allocations: Option<fn() -> Allocations>) -> ExitCode {
         Task::Table { samples } => table::print_markdown(&samples),
         Task::Picture { samples, picture } => picture::draw(&samples, &picture),
         Task::Serve => canned::serve(),
-        Task::Single(single) => single.run(allocations),
+        Task::Measurement(measurement) => measurement.run(allocations),
         Task::Hold(holder) => holder.run(allocations),
     };
     match outcome {

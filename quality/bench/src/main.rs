@@ -1,4 +1,4 @@
-//! The program that compares: `cargo run --release -p bench --all-features -- --help`.
+//! The comparing program: `cargo run --release -p bench --all-features -- --help`.
 
 use std::process::ExitCode;
 

@@ -4,14 +4,14 @@ use std::{fs, time::Duration};
 
 use crate::Result;
 
-/// What a process has allocated.
+/// Allocations of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allocations {
-    /// How often, growing included.
+    /// Number of allocations and reallocations.
     pub count: u64,
-    /// How much.
+    /// Bytes allocated.
     pub bytes: u64,
-    /// How much of it has not been freed.
+    /// Bytes allocated and not freed.
     pub live: u64,
 }
 
@@ -25,28 +25,28 @@ impl Allocations {
     }
 }
 
-/// The processor time, user and system, of all threads of this process that still run.
+/// Returns the processor time, user and system, of all running threads of this process.
 pub(crate) fn processor_time() -> Result<Duration> {
     let mut nanos = 0;
     for thread in fs::read_dir("/proc/self/task")? {
-        // A thread may end while it is looked at.
+        // The thread may have ended since the directory was listed.
         let Ok(times) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
         nanos += times.split(' ').next().and_then(|on_cpu| on_cpu.parse().ok()).unwrap_or(0);
     }
     Ok(Duration::from_nanos(nanos))
 }
 
-/// The most memory that this process ever had, in bytes.
+/// Returns the peak memory of this process in bytes.
 pub(crate) fn peak_memory() -> Result<u64> {
     of_status("VmHWM:")
 }
 
-/// The memory that this process has now, in bytes.
+/// Returns the resident memory of this process in bytes.
 pub(crate) fn resident_memory() -> Result<u64> {
     of_status("VmRSS:")
 }
 
-/// How many programs ran or wanted to, on average over the last minute.
+/// Returns the system's load average over the last minute.
 pub(crate) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_grows_and_memory_is_known() {
+    fn processor_time_grows_and_peak_memory_is_read() {
         let before = processor_time().unwrap();
         let mut sum = 0_u64;
         while processor_time().unwrap() < before + Duration::from_millis(5) {

@@ -4,15 +4,15 @@ use std::{fs, path::Path};
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::{Result, comparison::Outcome, contender::Contender, table};
+use crate::{Result, comparison::CaseResult, contender::Contender, table};
 
 const WIDTH: usize = 860;
 /// Beginning of the bars.
 const LEFT: f64 = 290.0;
 /// Length of a bar that reaches the floor.
-const FLOOR: f64 = 440.0;
-/// Maximum share that is drawn, for a bar that passes the floor by chance.
-const MOST: f64 = 1.04;
+const FLOOR_WIDTH: f64 = 440.0;
+/// Maximum share that is drawn, for a bar that exceeds the floor due to noise.
+const MAX_SHARE: f64 = 1.04;
 const ROW: usize = 32;
 const TOP: usize = 78;
 /// Height of the name of a server, above its cases.
@@ -37,19 +37,19 @@ pub(crate) fn draw(samples: &Path, picture: &Path) -> Result<()> {
     Ok(fs::write(picture, svg(&table::read(samples)?))?)
 }
 
-fn svg(outcomes: &[Outcome]) -> String {
+fn svg(results: &[CaseResult]) -> String {
     let mut rows = Vec::new();
     let mut y = TOP;
     let mut server = "";
-    for outcome in outcomes {
+    for result in results {
         // "find-one, 64 tasks, canned": the server comes last.
-        let (case, on) = outcome.case.rsplit_once(", ").unwrap_or((&outcome.case, ""));
+        let (case, on) = result.case.rsplit_once(", ").unwrap_or((&result.case, ""));
         if on != server {
             server = on;
             rows.push(html! { text.heading x="16" y=(y + 22) { (title(on)) } });
             y += HEADING;
         }
-        rows.push(row(y, case, outcome));
+        rows.push(row(y, case, result));
         y += ROW;
     }
     let height = y + 12;
@@ -70,14 +70,14 @@ fn svg(outcomes: &[Outcome]) -> String {
 
 fn title(server: &str) -> &str {
     match server {
-        "canned" => "Canned replies: what differs is the client alone",
+        "canned" => "Canned replies: only the clients differ",
         "mongod" => "A real mongod: the server takes most of the time",
         other => other,
     }
 }
 
-fn row(y: usize, case: &str, outcome: &Outcome) -> Markup {
-    let share = |contender| table::share_of_floor(outcome, contender);
+fn row(y: usize, case: &str, result: &CaseResult) -> Markup {
+    let share = |contender| table::share_of_floor(result, contender);
     let times = share(Contender::Steadfast) / share(Contender::Official);
     html! {
         text x="16" y=(y + 17) { (case) }
@@ -99,11 +99,11 @@ fn legend() -> Markup {
     }
 }
 
-/// Lines at each quarter. The last is the floor itself, which drivers pass by chance only.
+/// Draws a line at each quarter. The last one is the floor itself.
 fn scale(height: usize) -> Markup {
     html! {
         @for (quarter, label) in (0_u8..).zip(["0", "0.25", "0.5", "0.75", "raw socket"]) {
-            @let x = LEFT + FLOOR / 4.0 * f64::from(quarter);
+            @let x = LEFT + FLOOR_WIDTH / 4.0 * f64::from(quarter);
             @let class = if quarter == 4 { "floor" } else { "line" };
             text.faint x=(x) y="72" text-anchor="middle" { (label) }
             line class=(class) x1=(x) y1=(TOP) x2=(x) y2=(height - 10) {}
@@ -111,9 +111,9 @@ fn scale(height: usize) -> Markup {
     }
 }
 
-/// A bar, unless the contender was not measured.
+/// Draws a bar, if the contender was measured.
 fn bar(y: usize, share: f64, contender: Contender) -> Markup {
-    let width = FLOOR * share.min(MOST);
+    let width = FLOOR_WIDTH * share.min(MAX_SHARE);
     html! {
         @if share.is_finite() {
             rect class=(contender.name()) x=(LEFT) y=(y) width=(format_args!("{width:.1}")) height="11" rx="2" {}
@@ -127,10 +127,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::single::Sample;
+    use crate::measurement::Sample;
 
     #[test]
-    fn bars_are_as_long_as_their_shares_of_the_floor() {
+    fn bar_length_is_the_share_of_the_floor() {
         let sample = |per_second| Sample {
             units: 1,
             per_second,
@@ -146,8 +146,8 @@ mod tests {
             (Contender::Steadfast, vec![sample(50.0)]),
         ]);
         let case = "ping, 1 task, canned".to_owned();
-        let outcome = Outcome { case, samples, counted: BTreeMap::new(), load_average: None };
-        let svg = svg(&[outcome]);
+        let result = CaseResult { case, samples, counted: BTreeMap::new(), load_average: None };
+        let svg = svg(&[result]);
         assert!(svg.contains("width=\"220.0\" height=\"11\""), "{svg}");
         assert!(svg.contains(">ping, 1 task</text>"), "{svg}");
         assert!(!svg.contains("NaN"), "a contender without samples has no bar: {svg}");

@@ -1,4 +1,4 @@
-//! The servers of a comparison, started when the first case needs them.
+//! Servers of a comparison, started when the first case needs them.
 
 #[cfg(feature = "mongod")]
 mod mongod;
@@ -13,11 +13,11 @@ use crate::{Result, canned, case::ServerKind, workload::Workload};
 #[cfg(feature = "mongod")]
 use mongod::Mongod;
 
-/// Why there is no real server.
+/// Error of a build without real servers.
 #[cfg(not(feature = "mongod"))]
 pub(crate) const NO_MONGOD: &str = "built without the feature `mongod`";
 
-/// What runs already.
+/// Running servers.
 #[derive(Default)]
 pub(crate) struct Servers {
     #[cfg(feature = "mongod")]
@@ -25,30 +25,34 @@ pub(crate) struct Servers {
     canned: Option<Canned>,
 }
 
-/// A process of ours that ends when its standard input does.
+/// Process of the server with canned replies. It ends when its standard input is closed.
 struct Canned {
     address: SocketAddr,
     _stdin: ChildStdin,
     _process: Child,
 }
 
-/// Where a server is, and what its replica set is called.
+/// Address of a server and name of its replica set.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerAddress {
     pub(crate) address: SocketAddr,
     pub(crate) set: String,
 }
 
 impl Servers {
-    /// The server for a case, with the documents that the workload needs and none that others left.
-    pub(crate) fn prepare(&mut self, kind: ServerKind, workload: Workload) -> Result<Place> {
+    /// Returns the server for a case, started if necessary, with the documents of the workload only.
+    pub(crate) fn prepare(
+        &mut self,
+        kind: ServerKind,
+        workload: Workload,
+    ) -> Result<ServerAddress> {
         match kind {
             ServerKind::Canned => {
                 let canned = match &mut self.canned {
                     Some(canned) => canned,
                     none => none.insert(start_canned()?),
                 };
-                Ok(Place { address: canned.address, set: canned::SET.to_owned() })
+                Ok(ServerAddress { address: canned.address, set: canned::SET.to_owned() })
             }
             #[cfg(feature = "mongod")]
             ServerKind::Mongod => {

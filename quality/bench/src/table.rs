@@ -1,16 +1,16 @@
-//! The table: a block for each case, a line for each contender; on a terminal and as Markdown.
+//! Table with a block per case and a line per contender, for the terminal and as Markdown.
 
 use std::{fmt::Write, fs, path::Path};
 
-use crate::{Result, comparison::Outcome, contender::Contender, single::Sample};
+use crate::{Result, comparison::CaseResult, contender::Contender, measurement::Sample};
 
 pub(crate) const LEGEND: &str = "\
 Medians of the rounds; +- is half the distance between the slowest and the fastest of them. A unit is an
 operation, or a document or write where a call moves many; p50 and p99 are of calls. cpu is the client's
 processor time, user and system. allocs and bytes are per unit, from a run of their own. peak is the most
-memory that the process ever had. x floor and x official are ratios of units per second.";
+memory that the process used. x floor and x official are ratios of units per second.";
 
-/// The middle of a few figures.
+/// Returns the median, or NaN without figures.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
@@ -21,7 +21,7 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// What stands in one line.
+/// Figures of one contender in one case.
 struct Line {
     contender: Contender,
     per_second: f64,
@@ -37,38 +37,38 @@ struct Line {
 }
 
 impl Line {
-    /// The lines of those that were measured.
-    fn all(outcome: &Outcome) -> Vec<Self> {
-        outcome.samples.keys().map(|&contender| Self::new(outcome, contender)).collect()
+    /// Returns the lines of the contenders that were measured.
+    fn all(result: &CaseResult) -> Vec<Self> {
+        result.samples.keys().map(|&contender| Self::new(result, contender)).collect()
     }
 
-    fn new(outcome: &Outcome, contender: Contender) -> Self {
-        let own = |figure: fn(&Sample) -> f64| of(outcome, contender, figure);
-        let rate = |contender| of(outcome, contender, |sample| sample.per_second);
+    fn new(result: &CaseResult, contender: Contender) -> Self {
+        let own = |figure: fn(&Sample) -> f64| median_of(result, contender, figure);
+        let rate = |contender| median_of(result, contender, |sample| sample.per_second);
         let counted = |figure: fn(&Sample) -> Option<f64>| {
-            outcome.counted.get(&contender).and_then(figure).unwrap_or(f64::NAN)
+            result.counted.get(&contender).and_then(figure).unwrap_or(f64::NAN)
         };
         Self {
             contender,
             per_second: rate(contender),
-            spread: spread(outcome, contender),
+            spread: spread(result, contender),
             p50_micros: own(|sample| sample.p50_micros),
             p99_micros: own(|sample| sample.p99_micros),
             processor_micros: own(|sample| sample.processor_micros),
             allocations: counted(|sample| sample.allocations),
             allocated_bytes: counted(|sample| sample.allocated_bytes),
-            peak_megabytes: own(|sample| to_mega(sample.peak_bytes)),
+            peak_megabytes: own(|sample| megabytes(sample.peak_bytes)),
             of_floor: rate(contender) / rate(Contender::Floor),
             of_official: rate(contender) / rate(Contender::Official),
         }
     }
 }
 
-/// The lines of one case, for a terminal.
-pub(crate) fn of_case(outcome: &Outcome) -> String {
+/// Formats one case for the terminal.
+pub(crate) fn case_table(result: &CaseResult) -> String {
     let mut text = format!(
         "\n{}\n  {:<10} {:>11} {:>6} {:>10} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10}\n",
-        outcome.case,
+        result.case,
         "",
         "units/s",
         "+-",
@@ -81,7 +81,7 @@ pub(crate) fn of_case(outcome: &Outcome) -> String {
         "x floor",
         "x official",
     );
-    for line in Line::all(outcome) {
+    for line in Line::all(result) {
         let _ = writeln!(
             text,
             "  {:<10} {:>11} {:>6} {:>10} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10}",
@@ -101,14 +101,14 @@ pub(crate) fn of_case(outcome: &Outcome) -> String {
     text
 }
 
-/// Shows what a comparison has stored with `--json`.
+/// Prints the samples that a comparison stored with `--json`.
 pub(crate) fn print_markdown(samples: &Path) -> Result<()> {
     println!("{}", markdown(&read(samples)?));
     Ok(())
 }
 
-/// What a comparison has stored with `--json`.
-pub(crate) fn read(samples: &Path) -> Result<Vec<Outcome>> {
+/// Reads the samples that a comparison stored with `--json`.
+pub(crate) fn read(samples: &Path) -> Result<Vec<CaseResult>> {
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", samples.display());
     let text = fs::read_to_string(samples).map_err(|error| named(&error))?;
     Ok(serde_json::from_str(&text).map_err(|error| named(&error))?)
@@ -119,14 +119,14 @@ const MARKDOWN_HEAD: &str = "\
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
 
-fn markdown(outcomes: &[Outcome]) -> String {
+fn markdown(results: &[CaseResult]) -> String {
     let mut text = MARKDOWN_HEAD.to_owned();
-    for outcome in outcomes {
-        for (index, line) in Line::all(outcome).into_iter().enumerate() {
+    for result in results {
+        for (index, line) in Line::all(result).into_iter().enumerate() {
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {:.0} % | {} | {} | {} | {} | {} | {} | {} |",
-                if index == 0 { &outcome.case } else { "" },
+                if index == 0 { &result.case } else { "" },
                 line.contender.name(),
                 figure(line.per_second),
                 line.spread * 100.0,
@@ -140,7 +140,7 @@ fn markdown(outcomes: &[Outcome]) -> String {
             );
         }
     }
-    let loads = outcomes.iter().filter_map(|outcome| outcome.load_average);
+    let loads = results.iter().filter_map(|result| result.load_average);
     if let Some(most) = loads.reduce(f64::max) {
         let _ = write!(
             text,
@@ -150,20 +150,20 @@ fn markdown(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// How near a contender comes to the floor.
-pub(crate) fn share_of_floor(outcome: &Outcome, contender: Contender) -> f64 {
-    let rate = |contender| of(outcome, contender, |sample| sample.per_second);
+/// Returns the throughput of a contender as a share of the floor's.
+pub(crate) fn share_of_floor(result: &CaseResult, contender: Contender) -> f64 {
+    let rate = |contender| median_of(result, contender, |sample| sample.per_second);
     rate(contender) / rate(Contender::Floor)
 }
 
-fn of(outcome: &Outcome, contender: Contender, figure: impl Fn(&Sample) -> f64) -> f64 {
-    let samples = outcome.samples.get(&contender);
+fn median_of(result: &CaseResult, contender: Contender, figure: impl Fn(&Sample) -> f64) -> f64 {
+    let samples = result.samples.get(&contender);
     median(samples.into_iter().flatten().map(figure).collect())
 }
 
-/// Half the distance between the extremes, as a share of the median.
-fn spread(outcome: &Outcome, contender: Contender) -> f64 {
-    let samples = outcome.samples.get(&contender).into_iter().flatten();
+/// Returns half the distance between the extremes, as a share of the median.
+fn spread(result: &CaseResult, contender: Contender) -> f64 {
+    let samples = result.samples.get(&contender).into_iter().flatten();
     let rates: Vec<f64> = samples.map(|sample| sample.per_second).collect();
     let most = rates.iter().copied().fold(f64::MIN, f64::max);
     let least = rates.iter().copied().fold(f64::MAX, f64::min);
@@ -175,11 +175,11 @@ fn dash() -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people to read")]
-fn to_mega(bytes: u64) -> f64 {
+fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A figure with as many digits as say something.
+/// Formats a figure with three or more significant digits.
 fn figure(figure: f64) -> String {
     match figure {
         _ if figure.is_nan() => dash(),
@@ -206,14 +206,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle() {
+    fn median_is_the_middle_figure() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(Vec::new()).is_nan());
     }
 
     #[test]
-    fn markdown_has_a_line_for_each_that_was_measured() {
+    fn markdown_has_a_line_per_measured_contender() {
         let sample = |per_second| Sample {
             units: 1,
             per_second,
@@ -224,7 +224,7 @@ mod tests {
             allocated_bytes: None,
             peak_bytes: 2_000_000,
         };
-        let outcome = Outcome {
+        let result = CaseResult {
             case: "ping".to_owned(),
             samples: [(Contender::Floor, 2000.0), (Contender::Steadfast, 1000.0)]
                 .map(|(contender, rate)| (contender, vec![sample(rate)]))
@@ -232,7 +232,7 @@ mod tests {
             counted: [].into(),
             load_average: Some(2.5),
         };
-        let text = markdown(&[outcome]);
+        let text = markdown(&[result]);
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[2].starts_with("| ping | floor | 2,000 | 0 % |"), "{text}");
         assert!(lines[3].starts_with("|  | steadfast | 1,000 | 0 % |"), "{text}");
@@ -241,8 +241,8 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_the_digits_that_matter() {
-        let told = [1_234_567.8, 123.4, 12.34, 1.234, f64::NAN].map(figure);
-        assert_eq!(told, ["1,234,568", "123", "12.3", "1.23", "-"]);
+    fn figures_have_three_significant_digits() {
+        let formatted = [1_234_567.8, 123.4, 12.34, 1.234, f64::NAN].map(figure);
+        assert_eq!(formatted, ["1,234,568", "123", "12.3", "1.23", "-"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Trials: what an application notices of a driver when something is wrong, rather than how fast it is.
+//! Trials: behaviour of a driver under failures, cancellation and overload.
 
 pub(crate) mod churn;
 #[cfg(feature = "mongod")]
@@ -18,58 +18,58 @@ use crate::{
     workload::Workload,
 };
 
-/// A server with canned replies that nobody has used yet, for as long as this is held.
-struct Fresh {
+/// A new server with canned replies, which ends when this is dropped.
+struct CannedServer {
     address: SocketAddr,
     uri: String,
     _servers: Servers,
 }
 
-impl Fresh {
+impl CannedServer {
     fn start() -> Result<Self> {
         let mut servers = Servers::default();
-        let place = servers.prepare(ServerKind::Canned, Workload::Ping)?;
-        let uri = format!("mongodb://{}/?replicaSet={}", place.address, place.set);
-        Ok(Self { address: place.address, uri, _servers: servers })
+        let canned = servers.prepare(ServerKind::Canned, Workload::Ping)?;
+        let uri = format!("mongodb://{}/?replicaSet={}", canned.address, canned.set);
+        Ok(Self { address: canned.address, uri, _servers: servers })
     }
 }
 
-/// Runs a trial in a runtime of its own, and does not wait for what it leaves behind.
-fn apart<T>(trial: impl Future<Output = Result<T>>) -> Result<T> {
+/// Runs a trial in its own runtime, and does not wait for tasks that are left.
+fn in_own_runtime<T>(trial: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = Runtime::new()?;
     let outcome = runtime.block_on(trial);
     runtime.shutdown_background();
     outcome
 }
 
-/// Asks a server with canned replies what it has counted.
-struct Counter(TcpStream);
+/// Client that reads the counters of a server with canned replies.
+struct CannedCounters(TcpStream);
 
-impl Counter {
+impl CannedCounters {
     async fn connect(server: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(server).await?;
         stream.set_nodelay(true)?;
         Ok(Self(stream))
     }
 
-    /// How many connections were made to it, this one included.
+    /// Returns the number of connections accepted, this one included.
     async fn accepted(&mut self) -> Result<i32> {
-        self.ask("accepted").await
+        self.counter_value("accepted").await
     }
 
-    /// How many inserts came that it may turn away.
+    /// Returns the number of inserts received for the collection `shed`.
     async fn attempted(&mut self) -> Result<i32> {
-        self.ask("attempted").await
+        self.counter_value("attempted").await
     }
 
-    async fn ask(&mut self, what: &str) -> Result<i32> {
+    async fn counter_value(&mut self, command_name: &str) -> Result<i32> {
         let mut command = RawDocumentBuf::new();
-        command.append(bson::raw::CString::try_from(what)?, 1);
+        command.append(bson::raw::CString::try_from(command_name)?, 1);
         command.append(bson::raw::cstr!("$db"), "admin");
-        let mut inbox = Vec::new();
-        round_trip(&mut self.0, &op_msg::message(&command, None), &mut inbox).await?;
-        let at = op_msg::place_after(&inbox, b"\x10n\0").ok_or("no count came")?;
-        Ok(op_msg::i32_at(&inbox, at))
+        let mut buffer = Vec::new();
+        round_trip(&mut self.0, &op_msg::message(&command, None), &mut buffer).await?;
+        let at = op_msg::offset_after(&buffer, b"\x10n\0").ok_or("the reply has no count")?;
+        Ok(op_msg::i32_at(&buffer, at))
     }
 }
 

@@ -1,15 +1,15 @@
-//! What is measured: the kinds of operations, and how many documents each moves.
+//! Workloads: kinds of operations and their numbers of documents.
 
 use serde::{Deserialize, Serialize};
 
-/// How many documents an `insertMany` inserts and a cursor is drained of.
-pub(crate) const MANY: usize = 100_000;
-/// The same where instructions are counted, which takes fifty times as long.
-pub(crate) const SOME: usize = 2_000;
-/// How many writes a bulk write mixes.
-pub(crate) const MIXED: usize = 1_000;
+/// Documents per `insertMany` and per drained cursor.
+pub(crate) const MANY_DOCUMENTS: usize = 100_000;
+/// The same for counted instructions: valgrind is about fifty times slower.
+pub(crate) const COUNTED_DOCUMENTS: usize = 2_000;
+/// Writes per bulk write.
+pub(crate) const BULK_WRITES: usize = 1_000;
 
-/// What a bulk write mixes, by the `_id`s of the documents. It leaves the collection as it was.
+/// `_id`s of the documents of a bulk write. It leaves the collection unchanged.
 pub(crate) mod mixed {
     use std::ops::Range;
 
@@ -19,36 +19,36 @@ pub(crate) mod mixed {
     pub(crate) const DELETED: Range<i32> = INSERTED;
 }
 
-/// How many documents there are to be found and updated by `_id`, from 0 on.
-pub(crate) const NUMBERED: i32 = 1_000;
+/// Documents that are found and updated by `_id`, numbered from 0.
+pub(crate) const NUMBERED_DOCUMENTS: i32 = 1_000;
 
-/// A kind of operation.
+/// Kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Workload {
     /// `ping`.
     Ping,
-    /// One document, as a write that may be retried.
+    /// Inserts one document as a retryable write.
     InsertOne,
-    /// One document with `retryWrites=false`.
+    /// Inserts one document with `retryWrites=false`.
     InsertOnePlain,
-    /// `$inc` by `_id`.
+    /// Updates one document by `_id` with `$inc`.
     UpdateOne,
-    /// By `_id`, as a struct.
+    /// Finds one document by `_id`, as a struct.
     FindOne,
-    /// Raw documents.
+    /// Inserts many raw documents.
     InsertMany,
-    /// Inserts, updates, replacements and deletes, unordered.
+    /// Unordered bulk write of inserts, updates, replacements and deletes.
     BulkWrite,
-    /// A cursor, each document as a `Document`.
+    /// Reads a cursor as `Document`s.
     DrainDocuments,
-    /// A cursor, each document as a struct.
+    /// Reads a cursor as structs.
     DrainStructs,
-    /// A cursor, each document as its bytes.
+    /// Reads a cursor as raw documents.
     DrainRaw,
-    /// A document of two megabytes.
+    /// Inserts a document of two megabytes.
     InsertLarge,
-    /// The same, read.
+    /// Finds a document of two megabytes.
     FindLarge,
 }
 
@@ -68,7 +68,7 @@ impl Workload {
         Self::FindLarge,
     ];
 
-    /// As it is called on the command line and in the table.
+    /// Name on the command line and in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ping => "ping",
@@ -86,13 +86,13 @@ impl Workload {
         }
     }
 
-    /// How many units a call counts for: documents or writes if it moves many, else one operation.
+    /// Returns the units of a call: documents or writes if it has many, else one operation.
     pub(crate) fn units(self, documents: usize) -> u64 {
         match self {
             Self::InsertMany | Self::DrainDocuments | Self::DrainStructs | Self::DrainRaw => {
                 documents as u64
             }
-            Self::BulkWrite => MIXED as u64,
+            Self::BulkWrite => BULK_WRITES as u64,
             Self::Ping
             | Self::InsertOne
             | Self::InsertOnePlain
@@ -103,17 +103,17 @@ impl Workload {
         }
     }
 
-    /// Whether a call moves many documents.
-    pub(crate) fn moves_many(self) -> bool {
-        self.units(MANY) > 1
+    /// Returns `true` if a call has many documents.
+    pub(crate) fn has_many_documents(self) -> bool {
+        self.units(MANY_DOCUMENTS) > 1
     }
 
-    /// Whether its writes name themselves, so that they can be retried.
-    pub(crate) fn retries(self) -> bool {
+    /// Returns `true` if its writes are retryable.
+    pub(crate) fn has_retryable_writes(self) -> bool {
         self != Self::InsertOnePlain
     }
 
-    /// The collection that it works on.
+    /// Returns the name of its collection.
     pub(crate) fn collection(self) -> &'static str {
         match self {
             Self::Ping | Self::InsertOne | Self::InsertOnePlain => "written",
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_workload_has_one_name_everywhere() {
+    fn workload_name_is_its_serialized_form() {
         for workload in Workload::ALL {
             assert_eq!(serde_json::to_value(workload).unwrap(), workload.name());
         }

@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     assert_eq!(framing, Ok(Framing::Complete { length: data.len() }));
-    reads_the_same_again(&incoming);
+    assert_round_trip(&incoming);
     match &incoming.message {
         Message::Msg(message) => walk(message.body.as_bytes()),
         Message::Query(query) => walk(query.query.as_bytes()),
@@ -28,14 +28,14 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-fn reads_the_same_again(incoming: &IncomingMessage) {
+fn assert_round_trip(incoming: &IncomingMessage) {
     let header = incoming.header;
     let mut bytes = Vec::new();
     incoming
         .message
         .encode(header.request_id, header.response_to, &mut bytes)
-        .expect("what was read can be written");
-    let again = decode(bytes.into(), 2 * MAX_MESSAGE_SIZE).expect("what was written can be read");
+        .expect("a decoded message can be encoded");
+    let again = decode(bytes.into(), 2 * MAX_MESSAGE_SIZE).expect("an encoded message can be decoded");
     assert_eq!(again.message, incoming.message);
 }
 

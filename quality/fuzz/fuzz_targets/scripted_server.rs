@@ -23,15 +23,15 @@ thread_local! {
 }
 
 fuzz_target!(|data: &[u8]| {
-    RUNTIME.with(|runtime| runtime.block_on(talk(data)));
+    RUNTIME.with(|runtime| runtime.block_on(exchange(data)));
 });
 
-async fn talk(data: &[u8]) {
+async fn exchange(data: &[u8]) {
     let server = Server::builder().role(Role::Primary).streaming(true).lenient().start();
-    let mut liar = connect(&server);
+    let mut malformed_client = connect(&server);
     let mut other = connect(&server);
     // The client writes a bounded number of bytes and reads all replies.
-    let (mut read, mut write) = tokio::io::split(&mut liar);
+    let (mut read, mut write) = tokio::io::split(&mut malformed_client);
     let mut replies = Vec::new();
     let _ = tokio::join!(read.read_to_end(&mut replies), async {
         let _ = write.write_all(data).await;
@@ -40,12 +40,12 @@ async fn talk(data: &[u8]) {
     let mut replies = replies.as_slice();
     let mut inbox = MessageReader::new();
     while let Ok(Some(_)) = inbox.next(&mut replies).await {}
-    assert!(inbox.buffered().is_empty(), "all that the server says is whole");
+    assert!(inbox.buffered().is_empty(), "all replies are complete");
 
-    other.write_all(&ping()).await.expect("the server listens");
+    other.write_all(&ping()).await.expect("an open connection");
     let reply = MessageReader::new().next(&mut other).await.expect("a message").expect("a reply");
     assert_eq!(reply_document(reply).expect("a reply"), (bson::doc! { "ok": 1 }, 1));
-    drop((liar, other));
+    drop((malformed_client, other));
     let log = server.wait_for(|log| log.open == 0).await;
     assert_eq!(log.opened, 2);
     server.finish();

@@ -23,6 +23,10 @@ pub struct TestCa {
 
 impl TestCa {
     /// Creates an authority with a new key.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a key or certificate cannot be generated, or if the directory cannot be written.
     pub fn new() -> Result<Self> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "Steadfast test CA");
@@ -59,6 +63,10 @@ impl TestCa {
     }
 
     /// Issues a server certificate for these host names and addresses, and writes it with its key to `<name>.pem`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a host name is invalid, or if the file cannot be written.
     pub fn certificate_for(&self, name: &str, hosts: &[&str]) -> Result<PathBuf> {
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
         let mut params = CertificateParams::new(hosts).map_err(problem)?;

@@ -30,6 +30,10 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Errors
+///
+/// Returns the last error of `make`, or an error of the file system.
 pub fn cached<E: Display>(
     name: &str,
     mut make: impl FnMut(&Path) -> std::result::Result<(), E>,

@@ -23,6 +23,10 @@ pub struct Mongod {
 
 impl Mongod {
     /// Starts a server that belongs to no replica set.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server programs are not available, or if a server does not start.
     pub fn standalone(options: Options) -> Result<Self> {
         let server = Self::start(&options, &[])?;
         for user in &options.users {

@@ -76,7 +76,7 @@ impl Options {
         self.argument("--setParameter").argument(parameter)
     }
 
-    /// Election time-out of a replica set (`electionTimeoutMillis`). Defaults to one second, which may pass on a busy machine
+    /// Election time-out of a replica set (`electionTimeoutMillis`). Defaults to one second, which a busy machine may exceed
     /// although the primary is healthy.
     pub fn election_timeout(mut self, timeout: Duration) -> Self {
         self.election_timeout = Some(timeout);

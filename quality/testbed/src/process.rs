@@ -50,21 +50,37 @@ macro_rules! process_methods {
         }
 
         /// Kills the server with SIGKILL, and waits for its end. The data of a `mongod` remain.
+        ///
+        /// # Errors
+        ///
+        /// Fails if the watchdog of the server does not reply.
         pub fn kill(&self) -> Result<()> {
             self.server.kill()
         }
 
         /// Restarts the server with the same ports and data; kills it first if it runs. Returns when it listens.
+        ///
+        /// # Errors
+        ///
+        /// Fails if the server does not start. The error contains the end of its log.
         pub fn restart(&self) -> Result<()> {
             self.server.restart()
         }
 
         /// Freezes the server with SIGSTOP: its connections remain open, and it does not reply.
+        ///
+        /// # Errors
+        ///
+        /// Fails if the watchdog of the server does not reply.
         pub fn freeze(&self) -> Result<()> {
             self.server.freeze()
         }
 
         /// Continues a frozen server with SIGCONT.
+        ///
+        /// # Errors
+        ///
+        /// Fails if the watchdog of the server does not reply.
         pub fn thaw(&self) -> Result<()> {
             self.server.thaw()
         }
@@ -73,6 +89,10 @@ macro_rules! process_methods {
         ///
         /// If the server requires authentication, the command runs as `__system`. It fails on a standalone server that
         /// requires TLS.
+        ///
+        /// # Errors
+        ///
+        /// Fails if the server does not reply, or if its reply has `ok: 0`.
         pub fn run_command(&self, db: &str, command: Document) -> Result<Document> {
             self.server.run_command(db, command)
         }

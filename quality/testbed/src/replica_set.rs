@@ -47,6 +47,10 @@ impl ClusterRole {
 impl ReplicaSet {
     /// Starts a set of 1 or 3 members (up to 7); returns when one is primary and the others are
     /// secondaries.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server programs are not available, or if a server does not start.
     pub fn start(members: usize, options: Options) -> Result<Self> {
         Self::start_as(DEFAULT_NAME, ClusterRole::None, members, &options)
     }
@@ -105,32 +109,56 @@ impl ReplicaSet {
     }
 
     /// Kills a member with SIGKILL, and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the watchdog of the server does not reply.
     pub fn kill(&self, member: usize) -> Result<()> {
         self.members[member].kill()
     }
 
     /// Restarts a member with the same port and data. Returns when it listens.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server does not start. The error contains the end of its log.
     pub fn restart(&self, member: usize) -> Result<()> {
         self.members[member].restart()
     }
 
     /// Freezes a member with SIGSTOP: its connections remain open, and it does not reply.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the watchdog of the server does not reply.
     pub fn freeze(&self, member: usize) -> Result<()> {
         self.members[member].freeze()
     }
 
     /// Continues a frozen member with SIGCONT.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the watchdog of the server does not reply.
     pub fn thaw(&self, member: usize) -> Result<()> {
         self.members[member].thaw()
     }
 
     /// Runs a command on a member; a reply with `ok: 0` is an error.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server does not reply, or if its reply has `ok: 0`.
     pub fn run_command(&self, member: usize, db: &str, command: Document) -> Result<Document> {
         self.members[member].run_command(db, command)
     }
 
     /// Makes the primary step down for three seconds, and returns its number.
     /// [`wait_for_primary`](Self::wait_for_primary) waits for the next primary.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no primary steps down in time.
     pub fn step_down(&self) -> Result<usize> {
         // Longer than an election. A set of one member waits for all of it.
         const PAUSE_SECS: i32 = 3;
@@ -155,6 +183,10 @@ impl ReplicaSet {
     }
 
     /// Makes the primary step down and another member call for an election at once. Returns the number of the new primary.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no primary steps down, or if no other member is elected in time.
     pub fn hand_over(&self) -> Result<usize> {
         let primary = self.step_down()?;
         let others: Vec<usize> = (0..self.members.len()).filter(|&at| at != primary).collect();
@@ -163,6 +195,10 @@ impl ReplicaSet {
     }
 
     /// Waits until a member reports that it is primary, and returns its number.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no member becomes primary in time.
     pub fn wait_for_primary(&self) -> Result<usize> {
         self.wait("a primary", || self.members.iter().position(is_primary))
     }
@@ -172,6 +208,10 @@ impl ReplicaSet {
     ///
     /// A `mongod` without a majority commit point cannot roll back: it would crash if it became primary, were frozen, and
     /// had to roll back its writes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the set does not reach this state in time, or if a member has crashed.
     pub fn wait_until_complete(&self) -> Result<()> {
         let mut written = None;
         self.wait("a primary and secondaries with its writes", || {
@@ -295,7 +335,7 @@ fn is_primary(member: &Mongod) -> bool {
     Hello::of(member).is_some_and(|hello| hello.is_primary())
 }
 
-/// Description of a crashed member, for which waiting would be in vain.
+/// Description of a crashed member. Waiting for it has no effect.
 fn crash_of(member: &Mongod) -> Option<String> {
     let message = member.fatal_message()?;
     Some(format!("{} has ended: {message}", member.address()))

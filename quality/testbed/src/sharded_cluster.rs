@@ -42,6 +42,10 @@ pub struct ShardedCluster {
 
 impl ShardedCluster {
     /// Starts a cluster; returns when all shards are added and every `mongos` routes to them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server programs are not available, or if a server does not start.
     pub fn start(options: ClusterOptions) -> Result<Self> {
         if options.shards == 0 || options.mongos == 0 {
             return Err(TestbedError::new(
@@ -106,6 +110,10 @@ impl ShardedCluster {
     }
 
     /// Runs a command on the first `mongos` that replies to `hello`; a reply with `ok: 0` is an error.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no `mongos` replies, or if the reply has `ok: 0`.
     pub fn run_command(&self, db: &str, command: Document) -> Result<Document> {
         let answers = |mongos: &&Mongos| wire::hello(mongos.address()).is_some();
         match self.mongos.iter().find(answers) {

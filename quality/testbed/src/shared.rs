@@ -15,6 +15,10 @@ const OVERRIDE: &str = "STEADFAST_TEST_URI";
 
 /// Returns an error if the servers of [`uri`] and [`other_uri`] cannot be started here and `STEADFAST_TEST_URI` is not set.
 /// Starts no server.
+///
+/// # Errors
+///
+/// Fails if the server programs are not available.
 pub fn servers() -> Result<()> {
     match env::var_os(OVERRIDE) {
         Some(_) => Ok(()),
@@ -23,6 +27,10 @@ pub fn servers() -> Result<()> {
 }
 
 /// Returns `STEADFAST_TEST_URI`, or the connection string of the shared [`replica_set`].
+///
+/// # Errors
+///
+/// Fails if the servers are not available or do not start. Later calls return the same error.
 pub fn uri() -> Result<String> {
     match env::var(OVERRIDE) {
         Ok(uri) => Ok(uri),
@@ -32,6 +40,10 @@ pub fn uri() -> Result<String> {
 
 /// Returns the connection string of a further deployment, by its number, for long tests that other tests would wait for.
 /// With `STEADFAST_TEST_URI` it is the same deployment.
+///
+/// # Errors
+///
+/// Fails if the servers are not available or do not start. Later calls return the same error.
 pub fn other_uri(number: usize) -> Result<String> {
     static SETS: [OnceLock<Result<ReplicaSet>>; 2] = [const { OnceLock::new() }; 2];
     match env::var(OVERRIDE) {
@@ -44,11 +56,19 @@ pub fn other_uri(number: usize) -> Result<String> {
 }
 
 /// Returns the shared replica set of three members, of the default version.
+///
+/// # Errors
+///
+/// Fails if the servers are not available or do not start. Later calls return the same error.
 pub fn replica_set() -> Result<&'static ReplicaSet> {
     replica_set_of(Version::default())
 }
 
 /// Returns the shared replica set of three members of this version.
+///
+/// # Errors
+///
+/// Fails if the servers are not available or do not start. Later calls return the same error.
 pub fn replica_set_of(version: Version) -> Result<&'static ReplicaSet> {
     static V6_0: OnceLock<Result<ReplicaSet>> = OnceLock::new();
     static V8_2: OnceLock<Result<ReplicaSet>> = OnceLock::new();
@@ -68,11 +88,19 @@ fn options(version: Version) -> Options {
 }
 
 /// Returns the shared standalone server, of the default version.
+///
+/// # Errors
+///
+/// Fails if the servers are not available or do not start. Later calls return the same error.
 pub fn standalone() -> Result<&'static Mongod> {
     standalone_of(Version::default())
 }
 
 /// Returns the shared standalone server of this version.
+///
+/// # Errors
+///
+/// Fails if the servers are not available or do not start. Later calls return the same error.
 pub fn standalone_of(version: Version) -> Result<&'static Mongod> {
     static V6_0: OnceLock<Result<Mongod>> = OnceLock::new();
     static V8_2: OnceLock<Result<Mongod>> = OnceLock::new();
@@ -84,6 +112,10 @@ pub fn standalone_of(version: Version) -> Result<&'static Mongod> {
 }
 
 /// Returns the shared sharded cluster of version 8.2: two shards of one member, two `mongos`.
+///
+/// # Errors
+///
+/// Fails if the servers are not available or do not start. Later calls return the same error.
 pub fn sharded_cluster() -> Result<&'static ShardedCluster> {
     static CLUSTER: OnceLock<Result<ShardedCluster>> = OnceLock::new();
     let start = || ShardedCluster::start(ClusterOptions::new().options(options(Version::V8_2)));

@@ -1,4 +1,4 @@
-//! The testbed's own promises: servers start, come back, and never outlive their process.
+//! Standalone servers and replica sets: start, restart, failover, access control, and end with their parent process.
 #![allow(missing_docs)]
 
 mod unauthenticated;
@@ -19,11 +19,11 @@ use bson::doc;
 use testbed::TestCa;
 use testbed::{Mongod, Options, ReplicaSet, User, shared};
 
-/// Far longer than anything here takes.
-const BOUND: Duration = Duration::from_secs(60);
+/// Time-out of reads and of process ends. Exceeded only by a hang.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_standalone_server_answers_and_comes_back_with_its_data() {
+fn standalone_server_keeps_its_data_across_a_kill() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let things = vec![doc! { "_id": 1 }];
@@ -40,7 +40,7 @@ fn a_standalone_server_answers_and_comes_back_with_its_data() {
 }
 
 #[test]
-fn a_command_that_the_server_refuses_is_an_error_that_says_why() {
+fn command_error_contains_the_code_name() {
     testbed::require!(V6_0);
     let error = shared::standalone().unwrap().run_command("admin", doc! { "noSuch": 1 });
     assert!(error.unwrap_err().to_string().contains("CommandNotFound"));
@@ -53,15 +53,14 @@ fn test_commands_are_enabled() {
     shared::standalone().unwrap().run_command("admin", failpoint).unwrap();
 }
 
-/// Sets of three are started one after the other: elections of a second want a machine that is not
-/// busy with ten others.
+/// Serialises the tests with sets of three members: elections time out on a machine that runs many of them.
 fn one_at_a_time() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[test]
-fn a_replica_set_elects_another_primary_when_its_primary_is_killed_and_takes_it_back() {
+fn replica_set_elects_a_primary_after_a_kill_and_readmits_the_restarted_member() {
     testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
@@ -76,14 +75,14 @@ fn a_replica_set_elects_another_primary_when_its_primary_is_killed_and_takes_it_
 }
 
 #[test]
-fn a_primary_that_steps_down_or_freezes_has_a_successor() {
+fn replica_set_elects_a_primary_after_a_step_down_and_after_a_freeze() {
     testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
     let before = term(&set, set.wait_for_primary().unwrap());
     set.step_down().unwrap();
     let second = set.wait_for_primary().unwrap();
-    // Not necessarily another member: if nobody else had time for it, it may stand again after a while.
+    // The same member may be elected again if no other member stood for election in time.
     assert!(term(&set, second) > before);
 
     set.freeze(second).unwrap();
@@ -99,7 +98,7 @@ fn term(set: &ReplicaSet, member: usize) -> i64 {
 }
 
 #[test]
-fn members_of_a_new_set_could_go_back_to_what_a_majority_has() {
+fn members_of_a_new_set_have_a_majority_commit_point() {
     testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(3, Options::new()).unwrap();
@@ -107,22 +106,22 @@ fn members_of_a_new_set_could_go_back_to_what_a_majority_has() {
         let status = set.run_command(member, "admin", doc! { "replSetGetStatus": 1 }).unwrap();
         let optimes = status.get_document("optimes").unwrap();
         let committed = optimes.get_document("readConcernMajorityOpTime").unwrap();
-        // Before that, the term is -1 on the first member, and nothing is known to the others.
+        // Before the first majority commit, the term is -1 on the first member and missing on the others.
         assert!(committed.get_i64("t").unwrap() >= 1, "{member}: {status}");
     }
 }
 
 #[test]
-fn a_member_that_ended_by_itself_is_named_with_its_last_words() {
+fn error_names_a_crashed_member_with_the_end_of_its_log() {
     testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let member = &set.members()[0];
     let mut connection = TcpStream::connect(member.address()).unwrap();
-    connection.set_read_timeout(Some(BOUND)).unwrap();
+    connection.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
     let pid = member.pid().to_string();
     assert!(Command::new("kill").args(["-ABRT", &pid]).status().unwrap().success());
-    assert!(!is_timeout(&connection.read(&mut [0])), "it goes on");
+    assert!(!is_timeout(&connection.read(&mut [0])), "the server still runs");
     let error = set.wait_until_complete().unwrap_err();
     assert!(error.to_string().contains(" has ended: "), "{error}");
     assert!(error.to_string().contains("Got signal: 6"), "{error}");
@@ -131,7 +130,7 @@ fn a_member_that_ended_by_itself_is_named_with_its_last_words() {
 }
 
 #[test]
-fn a_set_of_one_member_is_its_own_primary_again_after_stepping_down() {
+fn single_member_becomes_primary_again_after_a_step_down() {
     testbed::require!(V6_0);
     let _turn = one_at_a_time();
     let set = ReplicaSet::start(1, Options::new()).unwrap();
@@ -140,7 +139,7 @@ fn a_set_of_one_member_is_its_own_primary_again_after_stepping_down() {
 }
 
 #[test]
-fn a_secured_server_rejects_commands_without_authentication() {
+fn secured_server_rejects_unauthenticated_commands() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new().user(User::new("ada", "secret"))).unwrap();
     let server_status = doc! { "serverStatus": 1 };
@@ -153,7 +152,7 @@ fn a_secured_server_rejects_commands_without_authentication() {
 
 #[cfg(feature = "certificates")]
 #[test]
-fn a_secured_set_hands_over_and_rejects_commands_without_authentication() {
+fn secured_set_hands_over_and_rejects_unauthenticated_commands() {
     testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let options = Options::new()
@@ -176,7 +175,7 @@ fn a_secured_set_hands_over_and_rejects_commands_without_authentication() {
 
 #[cfg(feature = "certificates")]
 #[test]
-fn a_server_with_tls_rejects_plain_connections_also_after_a_restart() {
+fn server_with_tls_rejects_plain_connections_before_and_after_a_restart() {
     testbed::require!(V6_0);
     let ca = TestCa::new().unwrap();
     let server = Mongod::standalone(Options::new().tls(&ca)).unwrap();
@@ -186,14 +185,14 @@ fn a_server_with_tls_rejects_plain_connections_also_after_a_restart() {
 }
 
 #[test]
-fn a_server_that_cannot_start_is_an_error_with_the_end_of_its_log() {
+fn start_failure_contains_the_end_of_the_log() {
     testbed::require!(V6_0);
     let error = Mongod::standalone(Options::new().parameter("noSuchParameter=1")).unwrap_err();
     assert!(error.to_string().contains("noSuchParameter"), "{error}");
 }
 
 #[test]
-fn a_dropped_server_is_gone_with_its_folder() {
+fn dropped_server_ends_and_its_directory_is_removed() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).unwrap();
     let (pid, log) = (server.pid(), server.log_file());
@@ -203,22 +202,22 @@ fn a_dropped_server_is_gone_with_its_folder() {
 }
 
 #[test]
-fn servers_are_gone_after_their_process_is_killed() {
+fn servers_end_when_their_parent_is_killed() {
     testbed::require!(V6_0);
-    are_gone_after_their_process_is_killed(&["standalone"], |_| {});
+    assert_servers_end_with_their_parent(&["standalone"], |_| {});
 }
 
 #[test]
-fn servers_that_stand_still_are_gone_after_their_process_is_killed() {
+fn frozen_servers_end_when_their_parent_is_killed() {
     testbed::require!(V6_0);
-    are_gone_after_their_process_is_killed(&["standalone"], |pids| freeze(pids[0]));
+    assert_servers_end_with_their_parent(&["standalone"], |pids| freeze(pids[0]));
 }
 
-/// Its servers may run as another user, and one of each kind stands still.
+/// Its servers may run as another user. One server of each kind is frozen.
 #[test]
-fn a_sharded_cluster_is_gone_after_its_process_is_killed() {
+fn sharded_cluster_ends_when_its_parent_is_killed() {
     testbed::require!(V8_2);
-    are_gone_after_their_process_is_killed(&["sharded", "--version", "8.2"], |pids| {
+    assert_servers_end_with_their_parent(&["sharded", "--version", "8.2"], |pids| {
         assert_eq!(pids.len(), 5);
         freeze(pids[0]);
         freeze(pids[4]);
@@ -230,42 +229,42 @@ fn freeze(pid: u32) {
     assert!(stopped.success());
 }
 
-fn are_gone_after_their_process_is_killed(arguments: &[&str], before: impl Fn(&[u32])) {
-    let mut holder = Command::new(env!("CARGO_BIN_EXE_steadfast-testbed"))
+fn assert_servers_end_with_their_parent(arguments: &[&str], before: impl Fn(&[u32])) {
+    let mut parent = Command::new(env!("CARGO_BIN_EXE_steadfast-testbed"))
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines();
     let pids = lines.next().unwrap().unwrap();
     let pids: Vec<u32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
     let uri = lines.next().unwrap().unwrap();
     let address = uri.split(['/', ',']).nth(2).unwrap();
     let mut connection = TcpStream::connect(address).unwrap();
-    connection.set_read_timeout(Some(BOUND)).unwrap();
+    connection.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
     assert!(pids.iter().all(|&pid| process_exists(pid)));
     let folders: Vec<PathBuf> = pids.iter().map(|&pid| folder_of(pid)).collect();
     assert!(folders.iter().all(|folder| folder.exists()));
     before(&pids);
 
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
 
-    // The server's end closes its connections; the watchdogs' end closes the standard error that
-    // they have from the killed process.
+    // The end of the server closes its connections. The end of the watchdogs closes the standard error that they inherited
+    // from the killed process.
     let end = connection.read(&mut [0; 1]);
     assert!(!matches!(end, Ok(1..)) && !is_timeout(&end), "{end:?}");
-    let mut errors = holder.stderr.take().unwrap();
+    let mut errors = parent.stderr.take().unwrap();
     let (done, watchdog_ended) = mpsc::channel();
     thread::spawn(move || done.send(errors.read_to_end(&mut Vec::new())));
-    watchdog_ended.recv_timeout(BOUND).unwrap().unwrap();
+    watchdog_ended.recv_timeout(HANG_TIMEOUT).unwrap().unwrap();
     assert!(!pids.iter().any(|&pid| process_exists(pid)));
     assert!(!folders.iter().any(|folder| folder.exists()), "{folders:?}");
 }
 
-/// The directory of a server, which holds its configuration file.
+/// Returns the directory of a server, which contains its configuration file.
 fn folder_of(pid: u32) -> PathBuf {
     let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
     let mut words = line.split('\0').skip_while(|word| *word != "--config");

@@ -1,4 +1,4 @@
-//! MongoDB 8.2 and sharded clusters: started, routed to, killed, frozen and secured.
+//! MongoDB 8.2 and sharded clusters: versions, routing, failures, access control and privileges.
 #![allow(missing_docs)]
 
 mod unauthenticated;
@@ -18,7 +18,7 @@ use testbed::{ClusterOptions, MemberConfig, ShardedCluster, User, Version, share
 use testbed::{Options, TestCa};
 
 #[test]
-fn servers_report_the_version_that_was_asked_for() {
+fn servers_report_the_requested_version() {
     testbed::require!(V8_2);
     testbed::require!(V6_0);
     let version = |reply: Document| reply.get_str("version").unwrap().to_owned();
@@ -45,7 +45,7 @@ fn servers_of_8_2_do_not_run_as_root() {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         for ids in ["Uid:", "Gid:"] {
             let ids = status.lines().find_map(|line| line.strip_prefix(ids)).unwrap();
-            // Real, effective, saved and of the file system.
+            // Real, effective, saved and file system ids.
             assert!(ids.split_whitespace().all(|id| id != "0"), "{status}");
         }
         let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap();
@@ -87,7 +87,7 @@ fn first_batch(reply: &Document) -> Vec<Document> {
 }
 
 #[test]
-fn mongos_and_shards_are_killed_frozen_stepped_down_and_come_back() {
+fn cluster_recovers_from_kills_freezes_and_step_downs_of_mongos_and_shards() {
     testbed::require!(V8_2);
     let cluster = ShardedCluster::start(ClusterOptions::new().load_balanced(true)).unwrap();
     let [first, second] = cluster.mongos() else { panic!("two mongos") };
@@ -99,13 +99,17 @@ fn mongos_and_shards_are_killed_frozen_stepped_down_and_come_back() {
     let find = doc! { "find": "things" };
     let is_whole = |reply: testbed::Result<Document>| first_batch(&reply.unwrap()).len() == 20;
 
-    load_balancer_spreads_connections(&cluster);
+    assert_load_balancer_distributes_connections(&cluster);
 
     first.kill().unwrap();
     assert!(first.run_command("faults", find.clone()).is_err());
     assert!(is_whole(cluster.run_command("faults", find.clone())));
     let balancer = cluster.load_balancer().unwrap();
-    assert_eq!(service_id(balancer.address()), service_id(balancer.address()), "one is left");
+    assert_eq!(
+        service_id(balancer.address()),
+        service_id(balancer.address()),
+        "one mongos is left"
+    );
     first.restart().unwrap();
     assert!(is_whole(first.run_command("faults", find.clone())));
 
@@ -114,7 +118,7 @@ fn mongos_and_shards_are_killed_frozen_stepped_down_and_come_back() {
     first.thaw().unwrap();
     assert!(is_whole(first.run_command("faults", find.clone())));
 
-    // A fail point of one shard reaches the client of a mongos.
+    // A fail point of one shard fails the client's command through a mongos.
     let [shard, other] = cluster.shards() else { panic!("two shards") };
     let fail_point = |mode: &str| {
         let data =
@@ -127,8 +131,8 @@ fn mongos_and_shards_are_killed_frozen_stepped_down_and_come_back() {
     shard.run_command(0, "admin", fail_point("off")).unwrap();
 
     shard.kill(0).unwrap();
-    let soon = doc! { "find": "things", "maxTimeMS": 500 };
-    assert!(second.run_command("faults", soon).is_err());
+    let find_soon = doc! { "find": "things", "maxTimeMS": 500 };
+    assert!(second.run_command("faults", find_soon).is_err());
     shard.restart(0).unwrap();
     shard.wait_for_primary().unwrap();
     assert!(is_whole(second.run_command("faults", find.clone())));
@@ -141,8 +145,9 @@ fn mongos_and_shards_are_killed_frozen_stepped_down_and_come_back() {
     assert_eq!(reply.get_i32("nModified").unwrap(), 20, "{reply}");
 }
 
-/// Connections through the load balancer reach one `mongos` after the other, and only they have a `serviceId`.
-fn load_balancer_spreads_connections(cluster: &ShardedCluster) {
+/// Asserts that the load balancer distributes connections over all `mongos`, and that only its connections have a
+/// `serviceId`.
+fn assert_load_balancer_distributes_connections(cluster: &ShardedCluster) {
     let balancer = cluster.load_balancer().unwrap();
     assert!(balancer.uri().ends_with("/?loadBalanced=true"));
     let services: BTreeSet<_> =
@@ -164,7 +169,7 @@ fn service_id(address: SocketAddr) -> Option<ObjectId> {
 
 #[cfg(feature = "certificates")]
 #[test]
-fn a_secured_cluster_has_users_tls_tags_and_priorities() {
+fn secured_cluster_has_users_tls_tags_and_priorities() {
     testbed::require!(V8_2);
     let ca = TestCa::new().unwrap();
     let options = Options::new().tls(&ca).user(User::new("ada", "secret"));
@@ -207,25 +212,25 @@ fn a_secured_cluster_has_users_tls_tags_and_priorities() {
     assert!(count("1.2") + count("1.3") > 0, "{handshakes}");
 
     let successor = shard.hand_over().unwrap();
-    assert_eq!(successor, 1, "the other one with a priority");
+    assert_eq!(successor, 1, "the other member with a priority above 0");
     mongos.restart().unwrap();
     cluster.run_command("admin", doc! { "listShards": 1 }).unwrap();
 }
 
-/// Runs one of these tests in a process of its own, where 8.2 is not available.
+/// Runs one of these tests in another process, where 8.2 is not available.
 fn run_without_8_2(ci: Option<&str>) -> Output {
-    let test = "servers_report_the_version_that_was_asked_for";
+    let test = "servers_report_the_requested_version";
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", test]).env("STEADFAST_MONGOD_8_2", "/no/such/mongod").env_remove("CI");
     command.envs(ci.map(|value| ("CI", value))).output().unwrap()
 }
 
 #[test]
-fn a_test_without_its_servers_is_skipped_by_name_but_fails_in_ci() {
+fn test_without_servers_is_skipped_by_name_but_fails_in_ci() {
     let skipped = run_without_8_2(None);
     let errors = String::from_utf8(skipped.stderr).unwrap();
     assert!(skipped.status.success(), "{errors}");
-    let expected = "SKIPPED servers_report_the_version_that_was_asked_for: MongoDB 8.2.0";
+    let expected = "SKIPPED servers_report_the_requested_version: MongoDB 8.2.0";
     assert!(errors.contains(expected), "{errors}");
     assert!(errors.contains("/no/such/mongod"), "{errors}");
 
@@ -235,7 +240,7 @@ fn a_test_without_its_servers_is_skipped_by_name_but_fails_in_ci() {
     assert!(output.contains("/no/such/mongod"), "{output}");
 }
 
-/// As in a clone below root's home directory.
+/// The directory is private, as a clone below root's home directory.
 #[test]
 fn servers_of_8_2_start_from_a_private_directory() {
     testbed::require!(V8_2);
@@ -247,7 +252,7 @@ fn servers_of_8_2_start_from_a_private_directory() {
     fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
     let program = private.join("steadfast-testbed");
     fs::copy(env!("CARGO_BIN_EXE_steadfast-testbed"), &program).unwrap();
-    // This makes it a target folder of Cargo's.
+    // Marks it as a target directory of cargo.
     fs::write(private.join("CACHEDIR.TAG"), "").unwrap();
 
     let mut command = Command::new(&program);
@@ -261,5 +266,5 @@ fn servers_of_8_2_start_from_a_private_directory() {
     let data = private.join("testbed/run").exists();
     fs::remove_dir_all(&private).unwrap();
     assert!(output.status.success(), "{errors}");
-    assert_eq!(data, !is_root, "root's servers have their data elsewhere");
+    assert_eq!(data, !is_root, "servers of root store their data elsewhere");
 }

@@ -181,7 +181,7 @@ impl PoolModel {
             }
             PoolEffect::Fail(waiter, _) => self.settle(waiter),
             PoolEffect::Close { payload, .. } => {
-                assert!(self.closed.contains(&payload), "closed, but never said so");
+                assert!(self.closed.contains(&payload), "closed without an effect");
                 assert!(self.sockets_closed.insert(payload), "a socket closed twice");
             }
             PoolEffect::Interrupt(id) => assert!(self.held.iter().any(|conn| conn.id() == id)),
@@ -213,7 +213,7 @@ impl PoolModel {
     }
 
     fn settle(&mut self, waiter: WaiterId) {
-        assert!(self.waiting.remove(&waiter), "an answer to nobody");
+        assert!(self.waiting.remove(&waiter), "an effect for an unknown waiter");
         *self.settled.entry(waiter).or_default() += 1;
         assert_eq!(self.settled[&waiter], 1);
     }
@@ -238,7 +238,10 @@ impl PoolModel {
         assert!(counts.pending <= self.max_connecting);
         assert_eq!(self.started, self.ended + self.waiting.len());
         let in_line = self.pool.queue.len();
-        assert!(in_line == 0 || counts.available == 0, "someone waits beside an idle connection");
+        assert!(
+            in_line == 0 || counts.available == 0,
+            "an operation waits although a connection is idle"
+        );
         if in_line > self.pool.records.pending() {
             assert!(
                 counts.total == self.max_size || counts.pending == self.max_connecting,

@@ -34,13 +34,13 @@ pub(super) fn unknown(draft: &mut TopologyDraft, server: &ServerDescription) {
 /// Updates a topology of type Single: the server becomes Unknown if its replica set name differs
 /// from the required one.
 pub(super) fn single(draft: &mut TopologyDraft, server: &ServerDescription) {
-    let Some(wanted) = draft.topology.set_name.clone() else { return };
-    if server.is_available() && server.set_name.as_deref() != Some(&wanted) {
+    let Some(expected) = draft.topology.set_name.clone() else { return };
+    if server.is_available() && server.set_name.as_deref() != Some(&expected) {
         let found = match &server.set_name {
             Some(name) => format!("is a member of the replica set \"{name}\""),
             None => "is no member of a replica set".to_owned(),
         };
-        let why = format!("the server {found}, but the replica set \"{wanted}\" was asked for");
+        let why = format!("the server {found}, but the replica set \"{expected}\" was asked for");
         draft.mark_unknown(&server.address, why);
     }
 }

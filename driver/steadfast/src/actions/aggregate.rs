@@ -35,6 +35,11 @@ impl Database {
     /// # Errors
     ///
     /// As [`Collection::aggregate`](Collection::aggregate).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future of a pipeline with `$out` or `$merge` does not undo its writes. See
+    /// [cancellation](crate::action#cancellation).
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate<'_> {
         Aggregate::new(AggregateSource::Database(self), pipeline)
     }
@@ -77,6 +82,11 @@ impl<T: Send + Sync> Collection<T> {
     ///
     /// A pipeline with `$out` or `$merge` is not retried after a network error. See also the
     /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future of a pipeline with `$out` or `$merge` does not undo its writes. See
+    /// [cancellation](crate::action#cancellation).
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate<'_> {
         Aggregate::new(AggregateSource::Collection(&self.handle), pipeline)
     }

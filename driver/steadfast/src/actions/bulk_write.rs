@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::write;
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     error::{Error, Result},
     operation::bulk::{self, Statements},
     options::{BulkWriteOptions, InsertOneModel, ReplaceOneModel, WriteModel},
@@ -18,8 +18,7 @@ use crate::{
 
 impl<T: Serialize + Send + Sync> Collection<T> {
     /// Executes write models on the collection, in as few commands as the server's limits allow.
-    /// See
-    /// [bulk write](https://github.com/mongodb/specifications/blob/master/source/crud/bulk-write.md).
+    /// See [bulk write](https://github.com/mongodb/specifications/blob/master/source/crud/bulk-write.md).
     ///
     /// An ordered bulk write, the default, stops after the first write error. With
     /// [`ordered(false)`](CollectionBulkWrite::ordered), all models are attempted, grouped by kind.
@@ -139,7 +138,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CollectionBulkWrite<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     statements: Result<Statements<'static>>,
     pub(crate) options: Option<BulkWriteOptions>,
     session: Option<&'a mut ClientSession>,

@@ -20,7 +20,7 @@ use crate::{
     options::{BulkWriteOptions, WriteModel},
     results::{SummaryBulkWriteResult, VerboseBulkWriteResult},
     session::{self, Session},
-    topology::Selected,
+    topology::SelectedServer,
     trace,
 };
 
@@ -111,6 +111,16 @@ pub struct BulkWrite<'a, R> {
 
 impl<'a> BulkWrite<'a, SummaryBulkWriteResult> {
     /// Requests the result of each model (`errorsOnly: false`), not only the numbers of documents.
+    ///
+    /// ```no_run
+    /// # async fn run(client: steadfast::Client, books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use steadfast::{bson::doc, options::InsertOneModel};
+    ///
+    /// let insert = InsertOneModel::new(doc! { "title": "1984" }).namespace(books.namespace());
+    /// let result = client.bulk_write([insert]).verbose_results().await?;
+    /// println!("{:?}", result.insert_results[&0].inserted_id);
+    /// # Ok(()) }
+    /// ```
     pub fn verbose_results(self) -> BulkWrite<'a, VerboseBulkWriteResult> {
         let Self { client, operations, options, session, result: _ } = self;
         BulkWrite { client, operations, options, session, result: PhantomData }
@@ -188,11 +198,14 @@ impl BulkWriteRun<'_> {
             command.selected = selected.take();
             (command.deadline, command.spent) = (self.deadline, spent);
             let lent = self.operations.document_sequence(batch);
-            let reply =
-                match client.executor().run_as_part_of(operation.id, command, Some(&lent)).await {
-                    Ok(reply) => reply,
-                    Err(error) => return Ok(Some(error)),
-                };
+            let reply = match client
+                .executor()
+                .run_in_operation(operation.id, command, Some(&lent))
+                .await
+            {
+                Ok(reply) => reply,
+                Err(error) => return Ok(Some(error)),
+            };
             session.clone_from(&reply.session);
             spent = reply.clock.map_or(spent, |clock| clock.spent);
             if !acknowledged {
@@ -232,7 +245,7 @@ impl BulkWriteRun<'_> {
 
 /// Returns an error for servers without the `bulkWrite` command. Servers behind a load balancer
 /// return one themselves.
-fn check_version(selected: &Selected) -> Result<()> {
+fn check_version(selected: &SelectedServer) -> Result<()> {
     let server = selected.description();
     let too_old = server.is_some_and(|server| {
         server.server_type != ServerType::LoadBalancer && server.max_wire_version < BULK_WRITE

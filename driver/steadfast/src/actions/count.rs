@@ -4,7 +4,7 @@ use bson::Document;
 
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     error::Result,
     operation::{collections::ignore_missing, count, read_reply},
     options::{CountOptions, EstimatedDocumentCountOptions},
@@ -33,6 +33,7 @@ impl<T: Send + Sync> Collection<T> {
     }
 
     /// Returns the exact number of documents that match `filter`, by an aggregation.
+    /// See [`$group`](https://www.mongodb.com/docs/manual/reference/operator/aggregation/group/).
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -56,7 +57,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct EstimatedDocumentCount<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     pub(crate) options: Option<EstimatedDocumentCountOptions>,
     session: Option<&'a mut ClientSession>,
 }
@@ -81,7 +82,7 @@ setters!(EstimatedDocumentCountOptions for ['a] EstimatedDocumentCount<'a>);
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CountDocuments<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     filter: Document,
     pub(crate) options: Option<CountOptions>,
     session: Option<&'a mut ClientSession>,

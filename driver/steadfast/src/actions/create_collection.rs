@@ -30,6 +30,11 @@ impl Database {
     /// The command is not retried after a network error;
     /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
     /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn create_collection(&self, name: impl Into<String>) -> CreateCollection<'_> {
         CreateCollection { database: self, name: name.into(), options: None, session: None }
     }

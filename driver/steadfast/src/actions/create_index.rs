@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::{Multiple, Single};
 use crate::{
     ClientSession, Collection, IndexModel,
-    collection::Handle,
+    collection::CollectionHandle,
     error::Result,
     operation::{check_write_concern, indexes, read_reply},
     options::CreateIndexOptions,
@@ -39,6 +39,11 @@ impl<T: Send + Sync> Collection<T> {
     /// The command is not retried after a network error;
     /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
     /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn create_index(&self, index: IndexModel) -> CreateIndex<'_> {
         CreateIndex::new(&self.handle, vec![index])
     }
@@ -67,6 +72,11 @@ impl<T: Send + Sync> Collection<T> {
     /// The command is not retried after a network error;
     /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
     /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn create_indexes(
         &self,
         indexes: impl IntoIterator<Item = IndexModel>,
@@ -80,7 +90,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CreateIndex<'a, M = Single> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     indexes: Vec<IndexModel>,
     pub(crate) options: Option<CreateIndexOptions>,
     session: Option<&'a mut ClientSession>,
@@ -88,7 +98,7 @@ pub struct CreateIndex<'a, M = Single> {
 }
 
 impl<'a, M> CreateIndex<'a, M> {
-    fn new(collection: &'a Handle, indexes: Vec<IndexModel>) -> Self {
+    fn new(collection: &'a CollectionHandle, indexes: Vec<IndexModel>) -> Self {
         Self { collection, indexes, options: None, session: None, mode: PhantomData }
     }
 

@@ -4,7 +4,7 @@ use bson::Document;
 
 use super::write;
 use crate::{
-    ClientSession, Collection, collection::Handle, error::Result, operation::delete,
+    ClientSession, Collection, collection::CollectionHandle, error::Result, operation::delete,
     options::DeleteOptions, results::DeleteResult, trace,
 };
 
@@ -74,7 +74,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Delete<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     query: Document,
     multi: bool,
     pub(crate) options: Option<DeleteOptions>,

@@ -4,7 +4,7 @@ use bson::{Bson, Document};
 
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     error::Result,
     operation::{distinct, read_reply},
     options::DistinctOptions,
@@ -37,7 +37,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Distinct<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     field: String,
     filter: Document,
     pub(crate) options: Option<DistinctOptions>,

@@ -2,7 +2,7 @@
 
 use crate::{
     ClientSession, Collection, Database,
-    collection::Handle,
+    collection::CollectionHandle,
     error::Result,
     operation::{
         check_write_concern,
@@ -34,6 +34,11 @@ impl Database {
     /// The command is not retried after a network error;
     /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
     /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn drop(&self) -> DropDatabase<'_> {
         DropDatabase { database: self, options: None, session: None }
     }
@@ -60,6 +65,11 @@ impl<T: Send + Sync> Collection<T> {
     /// The command is not retried after a network error;
     /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
     /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn drop(&self) -> DropCollection<'_> {
         DropCollection { collection: &self.handle, options: None, session: None }
     }
@@ -93,7 +103,7 @@ setters!(DropDatabaseOptions for ['a] DropDatabase<'a>);
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DropCollection<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     pub(crate) options: Option<DropCollectionOptions>,
     session: Option<&'a mut ClientSession>,
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     error::Result,
     operation::{check_write_concern, indexes, read_reply},
     options::DropIndexOptions,
@@ -27,6 +27,11 @@ impl<T: Send + Sync> Collection<T> {
     /// The command is not retried after a network error;
     /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
     /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn drop_index(&self, name: impl AsRef<str>) -> DropIndex<'_> {
         let index = Some(name.as_ref().to_owned());
         DropIndex { collection: &self.handle, index, options: None, session: None }
@@ -50,6 +55,11 @@ impl<T: Send + Sync> Collection<T> {
     /// The command is not retried after a network error;
     /// [`Error::outcome`](crate::error::Error::outcome) states whether it was applied. See also the
     /// [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn drop_indexes(&self) -> DropIndex<'_> {
         DropIndex { collection: &self.handle, index: None, options: None, session: None }
     }
@@ -59,7 +69,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DropIndex<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     index: Option<String>,
     pub(crate) options: Option<DropIndexOptions>,
     session: Option<&'a mut ClientSession>,

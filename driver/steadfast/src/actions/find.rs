@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{ExplicitSession, ImplicitSession, session::OpenCursor};
 use crate::{
     ClientSession, Collection, Cursor, SessionCursor,
-    collection::Handle,
+    collection::CollectionHandle,
     command::Command,
     cursor::only_document,
     decode,
@@ -88,7 +88,7 @@ impl<T: DeserializeOwned + Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Find<'a, T: Send + Sync, S = ImplicitSession> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     filter: Document,
     pub(crate) options: Option<FindOptions>,
     session: S,
@@ -116,7 +116,7 @@ takes_session!(
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOne<'a, T: Send + Sync> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     filter: Document,
     pub(crate) options: Option<FindOneOptions>,
     session: Option<&'a mut ClientSession>,

@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::write;
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     command::Command,
     error::Result,
     operation::find_and_modify,
@@ -167,7 +167,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOneAndUpdate<'a, T: Send + Sync> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     filter: Document,
     update: UpdateModifications,
     pub(crate) options: Option<FindOneAndUpdateOptions>,
@@ -189,7 +189,7 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndUpdate<'_, T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOneAndReplace<'a, T: Send + Sync> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     filter: Document,
     replacement: Result<RawDocumentBuf>,
     pub(crate) options: Option<FindOneAndReplaceOptions>,
@@ -212,7 +212,7 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndReplace<'_, T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct FindOneAndDelete<'a, T: Send + Sync> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     filter: Document,
     pub(crate) options: Option<FindOneAndDeleteOptions>,
     session: Option<&'a mut ClientSession>,
@@ -229,7 +229,7 @@ impl<T: DeserializeOwned + Send + Sync> FindOneAndDelete<'_, T> {
 }
 
 async fn run<T: DeserializeOwned>(
-    collection: &Handle,
+    collection: &CollectionHandle,
     mut command: Command,
     has_hint: bool,
 ) -> Result<Option<T>> {

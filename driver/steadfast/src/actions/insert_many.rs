@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::write;
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     error::Result,
     operation::{
         bulk::{InsertedIds, Statements},
@@ -81,7 +81,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct InsertMany<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     documents: Result<Statements<'a>>,
     pub(crate) options: Option<InsertManyOptions>,
     session: Option<&'a mut ClientSession>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::write;
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     command::Command,
     error::Result,
     operation::insert::{self, Encoded},
@@ -59,7 +59,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct InsertOne<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     document: Result<Encoded>,
     pub(crate) options: Option<InsertOneOptions>,
     session: Option<&'a mut ClientSession>,

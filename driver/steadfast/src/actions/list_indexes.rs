@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::{ExplicitSession, ImplicitSession, ListNames, ListSpecifications, session::OpenCursor};
 use crate::{
-    Collection, Cursor, IndexModel, SessionCursor, collection::Handle, error::Result,
+    Collection, Cursor, IndexModel, SessionCursor, collection::CollectionHandle, error::Result,
     operation::indexes, options::ListIndexesOptions,
 };
 
@@ -62,7 +62,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ListIndexes<'a, M = ListSpecifications, S = ImplicitSession> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     pub(crate) options: Option<ListIndexesOptions>,
     session: S,
     mode: PhantomData<fn() -> M>,

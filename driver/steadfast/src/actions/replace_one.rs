@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::write;
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     error::Result,
     operation::{update, write::Change},
     options::{ReplaceOptions, UpdateOptions},
@@ -51,7 +51,7 @@ impl<T: Serialize + Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ReplaceOne<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     query: Document,
     replacement: Result<RawDocumentBuf>,
     pub(crate) options: Option<ReplaceOptions>,

@@ -32,6 +32,11 @@ impl Database {
     ///
     /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
     /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn run_command(&self, command: Document) -> RunCommand<'_> {
         let command = RawDocumentBuf::try_from(&command).map_err(Into::into);
         RunCommand { database: self, command, options: None, session: None }
@@ -52,6 +57,11 @@ impl Database {
     ///
     /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error. See
     /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn run_raw_command(&self, command: RawDocumentBuf) -> RunCommand<'_> {
         RunCommand { database: self, command: Ok(command), options: None, session: None }
     }

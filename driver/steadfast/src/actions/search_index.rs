@@ -7,7 +7,7 @@ use bson::Document;
 use super::{ExplicitSession, ImplicitSession, Multiple, Single, session::OpenCursor};
 use crate::{
     ClientSession, Collection, Cursor, SearchIndexModel, SessionCursor,
-    collection::Handle,
+    collection::CollectionHandle,
     error::{Error, Result},
     operation::{
         aggregate::{self, AggregateSource},
@@ -43,6 +43,11 @@ impl<T: Send + Sync> Collection<T> {
     /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
     /// example if it has no search indexes. The command is not retried after a network error. See
     /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn create_search_index(&self, model: SearchIndexModel) -> CreateSearchIndex<'_, Single> {
         CreateSearchIndex::new(&self.handle, vec![model])
     }
@@ -68,6 +73,11 @@ impl<T: Send + Sync> Collection<T> {
     /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
     /// example if it has no search indexes. The command is not retried after a network error. See
     /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn create_search_indexes(
         &self,
         models: impl IntoIterator<Item = SearchIndexModel>,
@@ -92,6 +102,11 @@ impl<T: Send + Sync> Collection<T> {
     /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
     /// example if it has no search indexes. The command is not retried after a network error. See
     /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn update_search_index(
         &self,
         name: impl Into<String>,
@@ -124,6 +139,11 @@ impl<T: Send + Sync> Collection<T> {
     /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
     /// example if it has no search indexes. The command is not retried after a network error. See
     /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn drop_search_index(&self, name: impl Into<String>) -> DropSearchIndex<'_> {
         DropSearchIndex {
             collection: &self.handle,
@@ -166,7 +186,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct CreateSearchIndex<'a, M = Single> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     models: Vec<SearchIndexModel>,
     pub(crate) options: Option<CreateSearchIndexOptions>,
     session: Option<&'a mut ClientSession>,
@@ -174,7 +194,7 @@ pub struct CreateSearchIndex<'a, M = Single> {
 }
 
 impl<'a, M> CreateSearchIndex<'a, M> {
-    fn new(collection: &'a Handle, models: Vec<SearchIndexModel>) -> Self {
+    fn new(collection: &'a CollectionHandle, models: Vec<SearchIndexModel>) -> Self {
         Self { collection, models, options: None, session: None, mode: PhantomData }
     }
 
@@ -215,7 +235,7 @@ setters!(CreateSearchIndexOptions for ['a, M] CreateSearchIndex<'a, M>);
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct UpdateSearchIndex<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     name: String,
     definition: Document,
     pub(crate) options: Option<UpdateSearchIndexOptions>,
@@ -241,7 +261,7 @@ setters!(UpdateSearchIndexOptions for ['a] UpdateSearchIndex<'a>);
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct DropSearchIndex<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     name: String,
     pub(crate) options: Option<DropSearchIndexOptions>,
     session: Option<&'a mut ClientSession>,
@@ -268,7 +288,7 @@ setters!(DropSearchIndexOptions for ['a] DropSearchIndex<'a>);
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ListSearchIndexes<'a, S = ImplicitSession> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     name: Option<String>,
     aggregate_options: Option<AggregateOptions>,
     pub(crate) options: Option<ListSearchIndexOptions>,
@@ -277,6 +297,15 @@ pub struct ListSearchIndexes<'a, S = ImplicitSession> {
 
 impl<S> ListSearchIndexes<'_, S> {
     /// Lists only the search index with this name.
+    ///
+    /// ```no_run
+    /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let indexes = books.list_search_indexes().name("titles").await?;
+    /// println!("{:?}", indexes.try_collect::<Vec<_>>().await?);
+    /// # Ok(()) }
+    /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self

@@ -9,7 +9,7 @@ use crate::{
     deadline::now,
     error::{Error, Result},
     options::SessionOptions,
-    session::Kind,
+    session::SessionKind,
 };
 
 impl Client {
@@ -61,8 +61,8 @@ impl StartSession<'_> {
             ));
         }
         let kind = match snapshot {
-            true => Kind::Snapshot,
-            false => Kind::Explicit { causal: options.causal_consistency.unwrap_or(true) },
+            true => SessionKind::Snapshot,
+            false => SessionKind::Explicit { causal: options.causal_consistency.unwrap_or(true) },
         };
         // Support for sessions is checked later, with the connection of each command.
         let lifetime = self.client.executor().session_lifetime();

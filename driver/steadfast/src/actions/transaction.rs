@@ -13,7 +13,7 @@ use crate::{
     exec::transaction_end,
     operation::{self, read_reply},
     options::TransactionOptions,
-    session::Kind,
+    session::SessionKind,
 };
 
 impl ClientSession {
@@ -175,7 +175,7 @@ fn time_limit(session: &ClientSession, options: Option<&TransactionOptions>) -> 
 }
 
 fn start(session: &ClientSession, options: Option<&TransactionOptions>) -> Result<()> {
-    if session.shared().kind == Kind::Snapshot {
+    if session.shared().kind == SessionKind::Snapshot {
         return Err(misuse("Transactions are not supported in snapshot sessions"));
     }
     let client = session.client();

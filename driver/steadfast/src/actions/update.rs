@@ -5,7 +5,7 @@ use bson::Document;
 use super::write;
 use crate::{
     ClientSession, Collection,
-    collection::Handle,
+    collection::CollectionHandle,
     command::Command,
     error::Result,
     operation::{update, write::Change},
@@ -110,7 +110,7 @@ impl<T: Send + Sync> Collection<T> {
 #[derive(Debug)]
 #[must_use = "an action does nothing until it is awaited"]
 pub struct Update<'a> {
-    collection: &'a Handle,
+    collection: &'a CollectionHandle,
     query: Document,
     update: UpdateModifications,
     multi: bool,

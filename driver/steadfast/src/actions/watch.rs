@@ -20,6 +20,7 @@ use crate::{
 impl Client {
     /// Opens a change stream on all databases except `admin`, `config` and `local`. See
     /// [`Collection::watch`].
+    /// See [change streams](https://www.mongodb.com/docs/manual/changeStreams/).
     ///
     /// ```no_run
     /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {
@@ -35,6 +36,10 @@ impl Client {
     /// # Errors
     ///
     /// As [`Collection::watch`].
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves at most a cursor on the server, which expires there.
     pub fn watch(&self) -> Watch<'_> {
         Watch::new(ChangeStreamScope::cluster(self))
     }
@@ -43,6 +48,7 @@ impl Client {
 impl Database {
     /// Opens a change stream on all collections of the database except system collections. See
     /// [`Collection::watch`].
+    /// See [change streams](https://www.mongodb.com/docs/manual/changeStreams/).
     ///
     /// ```no_run
     /// # async fn run(database: steadfast::Database) -> steadfast::error::Result<()> {
@@ -58,6 +64,10 @@ impl Database {
     /// # Errors
     ///
     /// As [`Collection::watch`].
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves at most a cursor on the server, which expires there.
     pub fn watch(&self) -> Watch<'_> {
         Watch::new(ChangeStreamScope::Database(self.clone()))
     }
@@ -92,6 +102,10 @@ impl<T: Send + Sync> Collection<T> {
     /// [`ErrorKind::Command`](crate::error::ErrorKind::Command) if the server returns an error, for
     /// example on a standalone server or if the oplog does not reach back to the resume token. See
     /// also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves at most a cursor on the server, which expires there.
     pub fn watch(&self) -> Watch<'_, T> {
         Watch::new(ChangeStreamScope::Collection(Arc::clone(&self.handle)))
     }

@@ -10,7 +10,7 @@ use steadfast_core::{
 
 use crate::{
     Client, ClientSession,
-    collection::Handle,
+    collection::CollectionHandle,
     command::Command,
     deadline::{Deadline, TimeLimit, now},
     error::{Error, ErrorKind, Result, TimeSpent},
@@ -21,7 +21,7 @@ use crate::{
         write::Settings,
     },
     session::{self, Session},
-    topology::Selected,
+    topology::SelectedServer,
     trace,
 };
 
@@ -64,7 +64,7 @@ pub(super) async fn check_unacknowledged_hint(
 /// Returns the explicit session for a collection's write of several batches.
 pub(super) fn share(
     session: Option<&mut ClientSession>,
-    collection: &Handle,
+    collection: &CollectionHandle,
     settings: &mut Settings<'_>,
 ) -> Result<Option<Arc<Session>>> {
     share_with(session, &collection.client, settings, |settings| {
@@ -112,7 +112,7 @@ pub(super) async fn select(
     client: &Client,
     operation: trace::Operation<'_>,
     deadline: Option<Deadline>,
-) -> Result<(Selected, TimeSpent)> {
+) -> Result<(SelectedServer, TimeSpent)> {
     let began = now();
     let until = client.executor().topology().selection_deadline(deadline, began);
     let selected =
@@ -163,7 +163,7 @@ pub(super) type BatchesOutcome = (CollectionBulkTally, Option<Error>);
 /// Executes the batches in one session: the explicit session, or the implicit session of the first
 /// batch.
 pub(super) async fn run_batches(
-    collection: &Handle,
+    collection: &CollectionHandle,
     statements: &Statements<'_>,
     settings: &Settings<'_>,
     mut session: Option<Arc<Session>>,
@@ -189,7 +189,7 @@ pub(super) async fn run_batches(
         (command.deadline, command.spent) = (deadline, spent);
         let lent = statements.document_sequence(batch);
         let mut reply =
-            match client.executor().run_as_part_of(operation_id, command, Some(&lent)).await {
+            match client.executor().run_in_operation(operation_id, command, Some(&lent)).await {
                 Ok(reply) => reply,
                 Err(error) => return Ok((tally, Some(error))),
             };

@@ -53,8 +53,8 @@ pub(crate) enum Cause {
     /// The server does not know the password, so its identity is not proven.
     #[error("the server's signature is wrong: it does not know the password")]
     WrongSignature,
-    /// The server ended the conversation without proving that it knows the password.
-    #[error("the server ended the conversation before proving that it knows the password")]
+    /// The server ended the conversation before its signature was verified.
+    #[error("the server ended the conversation before sending its signature")]
     EndedEarly,
     /// The server proved that it knows the password, but did not set `done`.
     #[error("the server did not end the conversation")]

@@ -17,12 +17,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_are_separated_by_nul() {
+    fn message_parts_are_separated_by_nul_bytes() {
         assert_eq!(message("user", "pencil").unwrap(), b"\0user\0pencil");
     }
 
     #[test]
-    fn a_part_cannot_contain_the_separator() {
+    fn user_name_or_password_with_a_nul_byte_is_rejected() {
         for (username, password) in [("us\0er", "x"), ("user", "x\0y")] {
             let error = message(username, password).unwrap_err();
             assert_eq!(error.cause(), &Cause::NulCharacter);

@@ -147,13 +147,16 @@ fn credential(mechanism: Option<AuthMechanism>) -> Credential {
     credential.password("pencil".to_owned()).build()
 }
 
-fn authenticator(mechanism: Option<AuthMechanism>) -> Authenticator {
+fn new_authenticator(mechanism: Option<AuthMechanism>) -> Authenticator {
     Authenticator::new(&credential(mechanism)).unwrap()
 }
 
 /// Authenticates a connection without a reply to the speculative attempt.
-async fn authenticate(who: &Authenticator, server: &mut SimulatedServer) -> Result<(), Failure> {
-    who.finish(who.open().unwrap(), &rawdoc! { "ok": 1.0 }, server).await
+async fn authenticate(
+    authenticator: &Authenticator,
+    server: &mut SimulatedServer,
+) -> Result<(), Failure> {
+    authenticator.finish(authenticator.open().unwrap(), &rawdoc! { "ok": 1.0 }, server).await
 }
 
 fn cause(result: Result<(), Failure>) -> Cause {
@@ -164,75 +167,84 @@ fn cause(result: Result<(), Failure>) -> Cause {
 }
 
 #[tokio::test]
-async fn a_speculative_answer_saves_a_round_trip() {
+async fn speculative_authentication_saves_a_round_trip() {
     for (mechanism, hash) in [
         (None, Hash::Sha256),
         (Some(AuthMechanism::ScramSha256), Hash::Sha256),
         (Some(AuthMechanism::ScramSha1), Hash::Sha1),
     ] {
-        let (who, mut server) = (authenticator(mechanism), SimulatedServer::new(hash, "pencil"));
-        let opening = who.open().unwrap();
+        let (authenticator, mut server) =
+            (new_authenticator(mechanism), SimulatedServer::new(hash, "pencil"));
+        let opening = authenticator.open().unwrap();
         let reply = server.hello(&opening, None);
-        who.finish(opening, &reply, &mut server).await.unwrap();
+        authenticator.finish(opening, &reply, &mut server).await.unwrap();
         assert_eq!(server.commands(), ["saslContinue"]);
         assert_eq!(server.seen[0].0, "admin");
     }
 }
 
 #[tokio::test]
-async fn the_speculative_path_verifies_the_server_too() {
+async fn speculative_authentication_verifies_the_server_signature() {
     // pitfall 45
-    let (who, mut server) = (authenticator(None), SimulatedServer::new(Hash::Sha256, "pencil"));
-    let opening = who.open().unwrap();
+    let (authenticator, mut server) =
+        (new_authenticator(None), SimulatedServer::new(Hash::Sha256, "pencil"));
+    let opening = authenticator.open().unwrap();
     let hello = server.hello(&opening, None);
     server
         .overrides
         .push_back(reply(b"v=AAriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=".to_vec(), true));
-    assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::WrongSignature);
+    assert_eq!(
+        cause(authenticator.finish(opening, &hello, &mut server).await),
+        Cause::WrongSignature
+    );
 
     // `done` before the server's signature.
-    let opening = who.open().unwrap();
+    let opening = authenticator.open().unwrap();
     let mut challenge = Document::try_from(server.hello(&opening, None)).unwrap();
     challenge.get_document_mut("speculativeAuthenticate").unwrap().insert("done", true);
     let hello = RawDocumentBuf::try_from(challenge).unwrap();
-    assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::EndedEarly);
+    assert_eq!(cause(authenticator.finish(opening, &hello, &mut server).await), Cause::EndedEarly);
 
     // A challenge whose nonce does not begin with the client's.
-    let opening = who.open().unwrap();
+    let opening = authenticator.open().unwrap();
     let foreign = reply(b"r=foreign,s=QQ==,i=4096".to_vec(), false);
     let hello = rawdoc! { "ok": 1.0, "speculativeAuthenticate": foreign };
-    assert_eq!(cause(who.finish(opening, &hello, &mut server).await), Cause::NonceMismatch);
+    assert_eq!(
+        cause(authenticator.finish(opening, &hello, &mut server).await),
+        Cause::NonceMismatch
+    );
 }
 
 #[tokio::test]
-async fn without_a_mechanism_the_server_s_list_decides() {
+async fn default_mechanism_is_negotiated_by_sasl_supported_mechs() {
     for (listed, hash) in [
         (Some(&["SCRAM-SHA-1", "SCRAM-SHA-256", "NEW"][..]), Hash::Sha256),
         (Some(&["SCRAM-SHA-1"][..]), Hash::Sha1),
         (Some(&["PLAIN"][..]), Hash::Sha1),
         (None, Hash::Sha1),
     ] {
-        let (who, mut server) = (authenticator(None), SimulatedServer::new(hash, "pencil"));
-        let opening = who.open().unwrap();
+        let (authenticator, mut server) =
+            (new_authenticator(None), SimulatedServer::new(hash, "pencil"));
+        let opening = authenticator.open().unwrap();
         let hello = server.hello(&opening, listed);
         // As if the server did not support the speculative attempt.
         let mut hello = Document::try_from(hello).unwrap();
         hello.remove("speculativeAuthenticate");
         let hello = RawDocumentBuf::try_from(hello).unwrap();
-        who.finish(opening, &hello, &mut server).await.unwrap();
+        authenticator.finish(opening, &hello, &mut server).await.unwrap();
         assert_eq!(server.commands(), ["saslStart", "saslContinue"], "{listed:?}");
     }
 }
 
 #[tokio::test]
-async fn a_failed_sha_256_is_not_followed_by_sha_1() {
+async fn failed_sha_256_does_not_fall_back_to_sha_1() {
     // pitfall 45: the user exists with SHA-1 only.
     for mechanism in [Some(AuthMechanism::ScramSha256), None] {
-        let (who, mut server) =
-            (authenticator(mechanism), SimulatedServer::new(Hash::Sha1, "pencil"));
-        let opening = who.open().unwrap();
+        let (authenticator, mut server) =
+            (new_authenticator(mechanism), SimulatedServer::new(Hash::Sha1, "pencil"));
+        let opening = authenticator.open().unwrap();
         let hello = rawdoc! { "ok": 1.0, "saslSupportedMechs": ["SCRAM-SHA-256", "SCRAM-SHA-1"] };
-        let result = who.finish(opening, &hello, &mut server).await;
+        let result = authenticator.finish(opening, &hello, &mut server).await;
         assert!(matches!(result, Err(Failure::Command)), "{result:?}");
         assert_eq!(server.seen.len(), 1);
         assert_eq!(server.seen[0].1.get_str("mechanism").ok(), Some("SCRAM-SHA-256"));
@@ -240,10 +252,10 @@ async fn a_failed_sha_256_is_not_followed_by_sha_1() {
 }
 
 #[tokio::test]
-async fn an_explicit_mechanism_is_not_negotiated() {
+async fn explicit_mechanism_is_not_negotiated() {
     for mechanism in [AuthMechanism::ScramSha1, AuthMechanism::ScramSha256] {
         let mut hello = rawdoc! { "hello": 1 };
-        authenticator(Some(mechanism)).open().unwrap().append_to(&mut hello);
+        new_authenticator(Some(mechanism)).open().unwrap().append_to(&mut hello);
         assert!(hello.get("saslSupportedMechs").unwrap().is_none());
         let speculative = hello.get_document("speculativeAuthenticate").unwrap();
         assert_eq!(speculative.get_str("mechanism").ok(), Some(mechanism.as_str()));
@@ -251,10 +263,11 @@ async fn an_explicit_mechanism_is_not_negotiated() {
 }
 
 #[tokio::test]
-async fn old_servers_get_their_empty_exchange() {
-    let (who, mut server) = (authenticator(None), SimulatedServer::new(Hash::Sha1, "pencil"));
+async fn server_without_skip_empty_exchange_gets_an_empty_message() {
+    let (authenticator, mut server) =
+        (new_authenticator(None), SimulatedServer::new(Hash::Sha1, "pencil"));
     server.long = true;
-    authenticate(&who, &mut server).await.unwrap();
+    authenticate(&authenticator, &mut server).await.unwrap();
     assert_eq!(server.commands(), ["saslStart", "saslContinue", "saslContinue"]);
     assert!(server.seen[2].1.get_binary_generic("payload").unwrap().is_empty());
 }
@@ -262,16 +275,16 @@ async fn old_servers_get_their_empty_exchange() {
 #[tokio::test]
 async fn conversation_without_done_is_an_error() {
     let mechanism = Some(AuthMechanism::ScramSha256);
-    let (who, mut server) =
-        (authenticator(mechanism), SimulatedServer::new(Hash::Sha256, "pencil"));
+    let (authenticator, mut server) =
+        (new_authenticator(mechanism), SimulatedServer::new(Hash::Sha256, "pencil"));
     server.long = true;
-    authenticate(&who, &mut server).await.unwrap();
+    authenticate(&authenticator, &mut server).await.unwrap();
 
-    let opening = who.open().unwrap();
+    let opening = authenticator.open().unwrap();
     let hello = server.hello(&opening, None);
     let honest = reply(Vec::new(), false);
     let mut endless = Endless { server: &mut server, honest };
-    let result = who.finish(opening, &hello, &mut endless).await;
+    let result = authenticator.finish(opening, &hello, &mut endless).await;
     assert_eq!(cause(result), Cause::NotDone);
 }
 
@@ -299,30 +312,31 @@ impl Exchange for Endless<'_> {
 
 #[tokio::test]
 async fn wrong_password_is_a_server_error() {
-    let (who, mut server) = (authenticator(None), SimulatedServer::new(Hash::Sha256, "other"));
-    let opening = who.open().unwrap();
+    let (authenticator, mut server) =
+        (new_authenticator(None), SimulatedServer::new(Hash::Sha256, "other"));
+    let opening = authenticator.open().unwrap();
     let hello = server.hello(&opening, Some(&["SCRAM-SHA-256"]));
-    let result = who.finish(opening, &hello, &mut server).await;
+    let result = authenticator.finish(opening, &hello, &mut server).await;
     assert!(matches!(result, Err(Failure::Command)), "{result:?}");
-    assert_eq!(who.keys.len(), 0, "only proven keys are kept");
+    assert_eq!(authenticator.keys.len(), 0, "only proven keys are kept");
 }
 
 #[tokio::test]
-async fn keys_are_derived_once_for_many_connections() {
+async fn keys_are_derived_once_for_all_connections() {
     let mechanism = Some(AuthMechanism::ScramSha256);
-    let (who, mut server) =
-        (authenticator(mechanism), SimulatedServer::new(Hash::Sha256, "pencil"));
+    let (authenticator, mut server) =
+        (new_authenticator(mechanism), SimulatedServer::new(Hash::Sha256, "pencil"));
     for _ in 0..3 {
-        authenticate(&who, &mut server).await.unwrap();
+        authenticate(&authenticator, &mut server).await.unwrap();
     }
-    assert_eq!(who.keys.len(), 1);
+    assert_eq!(authenticator.keys.len(), 1);
     server.salt = b"another".to_vec();
-    authenticate(&who, &mut server).await.unwrap();
-    assert_eq!(who.keys.len(), 2);
+    authenticate(&authenticator, &mut server).await.unwrap();
+    assert_eq!(authenticator.keys.len(), 2);
 }
 
 #[tokio::test]
-async fn malformed_replies_are_refused() {
+async fn malformed_replies_are_rejected() {
     let payload = Binary { subtype: BinarySubtype::Generic, bytes: Vec::new() };
     for (reply, what) in [
         (rawdoc! { "ok": 1.0 }, Cause::Malformed("no payload")),
@@ -338,44 +352,46 @@ async fn malformed_replies_are_refused() {
         (rawdoc! { "ok": 0.0, "errmsg": "no" }, Cause::ServerError("no".to_owned())),
         (rawdoc! { "ok": "yes" }, Cause::ServerError("no reason given".to_owned())),
     ] {
-        let who = authenticator(Some(AuthMechanism::ScramSha256));
+        let authenticator = new_authenticator(Some(AuthMechanism::ScramSha256));
         let mut server = SimulatedServer::new(Hash::Sha256, "pencil");
         server.overrides.push_back(reply);
-        assert_eq!(cause(authenticate(&who, &mut server).await), what);
+        assert_eq!(cause(authenticate(&authenticator, &mut server).await), what);
     }
 }
 
 #[tokio::test]
 async fn plain_sends_the_password_in_one_message_to_external() {
-    let (who, mut server) =
-        (authenticator(Some(AuthMechanism::Plain)), SimulatedServer::new(Hash::Sha256, "pencil"));
-    let opening = who.open().unwrap();
+    let (authenticator, mut server) = (
+        new_authenticator(Some(AuthMechanism::Plain)),
+        SimulatedServer::new(Hash::Sha256, "pencil"),
+    );
+    let opening = authenticator.open().unwrap();
     let mut hello = rawdoc! { "hello": 1 };
     opening.append_to(&mut hello);
     assert_eq!(hello, rawdoc! { "hello": 1 });
-    who.finish(opening, &rawdoc! { "ok": 1.0 }, &mut server).await.unwrap();
+    authenticator.finish(opening, &rawdoc! { "ok": 1.0 }, &mut server).await.unwrap();
     assert_eq!(server.commands(), ["saslStart"]);
     assert_eq!(server.seen[0].0, "$external");
 
     server.overrides.push_back(reply(Vec::new(), false));
-    assert_eq!(cause(authenticate(&who, &mut server).await), Cause::NotDone);
+    assert_eq!(cause(authenticate(&authenticator, &mut server).await), Cause::NotDone);
 }
 
 #[tokio::test]
 async fn x509_authenticates_with_the_hello_or_after_it() {
     let credential = Credential::builder().mechanism(AuthMechanism::MongoDbX509).build();
-    let who = Authenticator::new(&credential).unwrap();
+    let authenticator = Authenticator::new(&credential).unwrap();
     let mut server = SimulatedServer::new(Hash::Sha256, "pencil");
-    let opening = who.open().unwrap();
+    let opening = authenticator.open().unwrap();
     let mut hello = rawdoc! {};
     opening.append_to(&mut hello);
     let command = rawdoc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
     assert_eq!(hello, rawdoc! { "speculativeAuthenticate": command });
     let answered = rawdoc! { "speculativeAuthenticate": { "user": "CN=client" }, "ok": 1.0 };
-    who.finish(opening, &answered, &mut server).await.unwrap();
+    authenticator.finish(opening, &answered, &mut server).await.unwrap();
     assert!(server.seen.is_empty());
 
-    authenticate(&who, &mut server).await.unwrap();
+    authenticate(&authenticator, &mut server).await.unwrap();
     assert_eq!(server.commands(), ["authenticate"]);
     assert_eq!(server.seen[0].0, "$external");
 }
@@ -398,7 +414,7 @@ fn unsupported_mechanism_error_lists_the_supported_ones() {
 }
 
 #[test]
-fn an_incomplete_credential_is_refused_at_once() {
+fn incomplete_credential_is_rejected_before_anything_is_sent() {
     let nameless = Credential::builder().password("x".to_owned()).build();
     let text = Authenticator::new(&nameless).unwrap_err().to_string();
     assert!(text.contains("user name"), "{text}");
@@ -408,16 +424,16 @@ fn an_incomplete_credential_is_refused_at_once() {
 }
 
 #[test]
-fn nonces_are_fresh_and_long() {
+fn nonces_are_unique_and_have_24_random_bytes() {
     let nonces: std::collections::BTreeSet<_> = (0..100).map(|_| random_nonce().unwrap()).collect();
     assert_eq!(nonces.len(), 100);
     assert!(nonces.iter().all(|nonce| nonce.len() == 32 && !nonce.contains(',')));
 }
 
 #[test]
-fn secrets_are_not_shown() {
+fn debug_output_omits_secrets() {
     // pitfall 40
-    let who = authenticator(None);
-    let shown = format!("{who:?} {:?}", who.open().unwrap());
+    let authenticator = new_authenticator(None);
+    let shown = format!("{authenticator:?} {:?}", authenticator.open().unwrap());
     assert!(!shown.contains("pencil"), "{shown}");
 }

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_name_is_sent_only_if_given() {
+    fn x509_sends_the_user_name_only_if_set() {
         assert_eq!(command(None), rawdoc! { "authenticate": 1, "mechanism": "MONGODB-X509" });
         assert_eq!(
             command(Some("CN=client")),

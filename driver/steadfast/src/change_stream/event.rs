@@ -71,6 +71,7 @@ pub struct ChangeStreamEvent<T> {
 }
 
 /// Type of an operation (`operationType`).
+/// See [change events](https://www.mongodb.com/docs/manual/reference/change-events/).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OperationType {
@@ -128,6 +129,7 @@ words!(ChangeNamespaceType {
 });
 
 /// Changes of an update (`updateDescription`).
+/// See [update events](https://www.mongodb.com/docs/manual/reference/change-events/update/).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

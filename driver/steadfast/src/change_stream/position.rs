@@ -11,7 +11,7 @@ use crate::options::ChangeStreamOptions;
 
 /// Position of a change stream.
 #[derive(Clone, Debug)]
-pub(super) struct Position {
+pub(super) struct ChangeStreamPosition {
     /// Cached resume token.
     token: Option<ResumeToken>,
     /// `startAtOperationTime`: that of the options, else the `operationTime` of the first reply.
@@ -29,10 +29,10 @@ pub(super) struct BatchState<'a> {
     /// `true` if no event is left.
     pub(super) is_empty: bool,
     /// `postBatchResumeToken`.
-    pub(super) token_after: Option<&'a RawDocument>,
+    pub(super) post_batch_token: Option<&'a RawDocument>,
 }
 
-impl Position {
+impl ChangeStreamPosition {
     /// Returns the position of a stream that is not opened yet.
     pub(super) fn new(options: &ChangeStreamOptions) -> Self {
         let ChangeStreamOptions { start_after, resume_after, start_at_operation_time, .. } =
@@ -49,7 +49,7 @@ impl Position {
 
     /// Processes the reply to the first `aggregate`.
     pub(super) fn opened(&mut self, batch: BatchState<'_>, operation_time: Option<Timestamp>) {
-        if self.starts_now && batch.is_empty && batch.token_after.is_none() {
+        if self.starts_now && batch.is_empty && batch.post_batch_token.is_none() {
             self.time = operation_time;
         }
         self.batch_received(batch);
@@ -57,7 +57,7 @@ impl Position {
 
     /// Processes any later reply.
     pub(super) fn batch_received(&mut self, batch: BatchState<'_>) {
-        if let BatchState { is_empty: true, token_after: Some(token) } = batch {
+        if let BatchState { is_empty: true, post_batch_token: Some(token) } = batch {
             self.token = Some(token.into());
         }
     }
@@ -66,7 +66,7 @@ impl Position {
     pub(super) fn event_returned(&mut self, id: ResumeToken, rest: BatchState<'_>) {
         self.starts_after = false;
         self.token = Some(match rest {
-            BatchState { is_empty: true, token_after: Some(token) } => token.into(),
+            BatchState { is_empty: true, post_batch_token: Some(token) } => token.into(),
             _ => id,
         });
     }
@@ -104,26 +104,26 @@ mod tests {
         ResumeToken::from(&*raw(text))
     }
 
-    fn empty(token_after: Option<&RawDocument>) -> BatchState<'_> {
-        BatchState { is_empty: true, token_after }
+    fn empty(post_batch_token: Option<&RawDocument>) -> BatchState<'_> {
+        BatchState { is_empty: true, post_batch_token }
     }
 
-    fn full(token_after: Option<&RawDocument>) -> BatchState<'_> {
-        BatchState { is_empty: false, token_after }
+    fn full(post_batch_token: Option<&RawDocument>) -> BatchState<'_> {
+        BatchState { is_empty: false, post_batch_token }
     }
 
-    fn plain() -> Position {
-        Position::new(&ChangeStreamOptions::default())
+    fn plain() -> ChangeStreamPosition {
+        ChangeStreamPosition::new(&ChangeStreamOptions::default())
     }
 
     #[test]
     fn start_position_is_the_first_token() {
         assert_eq!(plain().token(), None);
         let resumed = ChangeStreamOptions::builder().resume_after(token("r")).build();
-        assert_eq!(Position::new(&resumed).token(), Some(&token("r")));
+        assert_eq!(ChangeStreamPosition::new(&resumed).token(), Some(&token("r")));
         let both =
             ChangeStreamOptions::builder().resume_after(token("r")).start_after(token("s")).build();
-        assert_eq!(Position::new(&both).token(), Some(&token("s")));
+        assert_eq!(ChangeStreamPosition::new(&both).token(), Some(&token("s")));
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn start_at_operation_time_lasts_until_a_token() {
         let options = ChangeStreamOptions::builder().start_at_operation_time(TIME).build();
-        let mut position = Position::new(&options);
+        let mut position = ChangeStreamPosition::new(&options);
         position.opened(empty(None), Some(LATER));
         assert_eq!(position.resumption(), StartPosition::AtOperationTime(TIME));
         // Resumed, without an event.
@@ -189,7 +189,7 @@ mod tests {
             ChangeStreamOptions::builder().resume_after(token("r")).build(),
             ChangeStreamOptions::builder().start_after(token("r")).build(),
         ] {
-            let mut position = Position::new(&options);
+            let mut position = ChangeStreamPosition::new(&options);
             position.opened(empty(None), Some(TIME));
             assert_eq!(position.token(), Some(&token("r")));
             assert!(!matches!(position.resumption(), StartPosition::AtOperationTime(_)));
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn start_after_is_used_until_the_first_event() {
         let options = ChangeStreamOptions::builder().start_after(token("s")).build();
-        let mut position = Position::new(&options);
+        let mut position = ChangeStreamPosition::new(&options);
         position.opened(empty(None), Some(TIME));
         assert_eq!(position.resumption(), StartPosition::StartAfter(token("s")));
         // A newer token without an event does not change that.

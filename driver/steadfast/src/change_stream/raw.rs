@@ -12,7 +12,7 @@ use bson::RawDocument;
 
 use super::{
     event::ResumeToken,
-    position::{BatchState, Position},
+    position::{BatchState, ChangeStreamPosition},
     resumable::is_resumable,
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
 pub(super) struct RawChangeStream {
     client: Client,
     plan: ChangeStreamPlan,
-    position: Position,
+    position: ChangeStreamPosition,
     /// Session of all commands. An implicit one returns to the pool once the stream has ended
     /// (pitfall 20).
     session: Option<Arc<Session>>,
@@ -41,7 +41,7 @@ pub(super) struct RawChangeStream {
     /// Time-out of each iteration.
     time: Option<Deadline>,
     /// Deadline of the current iteration.
-    step: Option<Deadline>,
+    iteration: Option<Deadline>,
     /// `true` if the last iteration timed out: the next one resumes the stream.
     interrupted: bool,
     /// Error that ended the stream.
@@ -51,7 +51,7 @@ pub(super) struct RawChangeStream {
 /// Resumption in progress.
 #[derive(Debug)]
 struct Resumption {
-    answer: PendingReply,
+    pending: PendingReply,
     /// Options of the new cursor's `getMore`.
     more: GetMoreOptions,
     /// `true` if the current iteration has already sent a `getMore`, which failed.
@@ -67,12 +67,12 @@ impl RawChangeStream {
         let client = plan.scope.client().clone();
         let (command, more) = plan.begin(&StartPosition::FromOptions)?;
         let reply = client.executor().run(Command { session, ..command }).await?;
-        let mut position = Position::new(&plan.options);
+        let mut position = ChangeStreamPosition::new(&plan.options);
         let time = reply.body().get_timestamp("operationTime").ok();
         let session = reply.session.clone();
         let limit = reply.clock.map(|clock| clock.deadline);
         let cursor = open(&client, reply, more)?;
-        position.opened(rest_of(&cursor), time);
+        position.opened(batch_state(&cursor), time);
         let mut stream = Self {
             client,
             plan,
@@ -81,7 +81,7 @@ impl RawChangeStream {
             cursor,
             resuming: None,
             time: limit,
-            step: None,
+            iteration: None,
             interrupted: false,
             failure: None,
         };
@@ -126,14 +126,14 @@ impl RawChangeStream {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
         }
-        if self.step.is_none() {
-            self.step = self.time.map(Deadline::renewed);
-            self.cursor.begin_step(self.step);
+        if self.iteration.is_none() {
+            self.iteration = self.time.map(Deadline::renewed);
+            self.cursor.begin_iteration(self.iteration);
         }
-        let outcome = ready!(self.poll_step(cx));
+        let outcome = ready!(self.poll_iteration(cx));
         // Several `getMore` commands for one event share one deadline.
         if !matches!(outcome, Ok(Advance::NoneYet)) {
-            self.step = None;
+            self.iteration = None;
         }
         match &outcome {
             Ok(_) => {}
@@ -150,11 +150,11 @@ impl RawChangeStream {
     }
 
     /// Ends the iteration: the next one has the full time-out.
-    pub(super) fn end_step(&mut self) {
-        self.step = None;
+    pub(super) fn end_iteration(&mut self) {
+        self.iteration = None;
     }
 
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
+    fn poll_iteration(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
         if self.interrupted {
             self.resuming = Some(self.resume(false)?);
             self.interrupted = false;
@@ -182,9 +182,9 @@ impl RawChangeStream {
             Advance::Document => {
                 let id = self.cursor.current().and_then(|event| event.get("_id").ok()?);
                 let id = id.ok_or_else(|| Error::new(ErrorKind::MissingResumeToken))?.into();
-                self.position.event_returned(id, rest_of(&self.cursor));
+                self.position.event_returned(id, batch_state(&self.cursor));
             }
-            Advance::NoneYet => self.position.batch_received(rest_of(&self.cursor)),
+            Advance::NoneYet => self.position.batch_received(batch_state(&self.cursor)),
             Advance::End => {}
         }
         Ok(advance)
@@ -194,18 +194,19 @@ impl RawChangeStream {
     fn resume(&self, get_more_sent: bool) -> Result<Resumption> {
         let (command, more) = self.plan.begin(&self.position.resumption())?;
         // The specification: the stream resumes in the same session.
-        let command = Command { session: self.session.clone(), deadline: self.step, ..command };
-        Ok(Resumption { answer: spawn_command(&self.client, command), more, get_more_sent })
+        let command =
+            Command { session: self.session.clone(), deadline: self.iteration, ..command };
+        Ok(Resumption { pending: spawn_command(&self.client, command), more, get_more_sent })
     }
 
     fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let Some(resuming) = &mut self.resuming else { return Poll::Ready(Ok(())) };
-        let answered = ready!(poll_pending(&mut resuming.answer, cx));
+        let answered = ready!(poll_pending(&mut resuming.pending, cx));
         let more = std::mem::take(&mut resuming.more);
         self.resuming = None;
         self.cursor = open(&self.client, answered?, more)?;
-        self.cursor.begin_step(self.step);
-        self.position.batch_received(rest_of(&self.cursor));
+        self.cursor.begin_iteration(self.iteration);
+        self.position.batch_received(batch_state(&self.cursor));
         Poll::Ready(Ok(()))
     }
 
@@ -225,10 +226,10 @@ impl RawChangeStream {
 /// Kills the cursor of a resumption in progress.
 impl Drop for RawChangeStream {
     fn drop(&mut self) {
-        let Some(Resumption { answer, more, .. }) = self.resuming.take() else { return };
+        let Some(Resumption { pending, more, .. }) = self.resuming.take() else { return };
         let client = self.client.clone();
         self.client.executor().spawn(async move {
-            if let Ok(Ok(reply)) = answer.await {
+            if let Ok(Ok(reply)) = pending.await {
                 drop(open(&client, reply, more));
             }
         });
@@ -240,6 +241,6 @@ fn open(client: &Client, reply: Reply, more: GetMoreOptions) -> Result<RawCursor
 }
 
 /// Returns the state of the cursor's batch.
-fn rest_of(cursor: &RawCursor) -> BatchState<'_> {
-    BatchState { is_empty: !cursor.has_documents(), token_after: cursor.token_after() }
+fn batch_state(cursor: &RawCursor) -> BatchState<'_> {
+    BatchState { is_empty: !cursor.has_documents(), post_batch_token: cursor.post_batch_token() }
 }

@@ -23,7 +23,7 @@ use crate::{
     event::Outbox,
     options::ClientOptions,
     tls::TlsConnector,
-    topology::{Parts, Topology},
+    topology::{Topology, TopologyConfig},
     trace,
 };
 
@@ -47,7 +47,7 @@ pub(super) fn topology(options: &ClientOptions) -> Result<Arc<Topology>> {
     }
     let id = ObjectId::new();
     let max_document_bytes = options.tracing_max_document_length_bytes;
-    let parts = Parts {
+    let parts = TopologyConfig {
         id,
         settings: settings(options, id),
         selection,
@@ -63,18 +63,18 @@ pub(super) fn topology(options: &ClientOptions) -> Result<Arc<Topology>> {
         sdam_events: Outbox::new(
             options.sdam_event_handler.clone(),
             move |event| trace::topology(event, id, max_document_bytes),
-            trace::logs_topology,
+            trace::topology_logging_enabled,
         ),
         cmap_events: Outbox::new(
             options.cmap_event_handler.clone(),
             move |event| trace::connection(event, id),
-            trace::logs_connections,
+            trace::connection_logging_enabled,
         ),
     };
     let topology = Topology::open(parts);
     #[cfg(feature = "dns")]
     if let Some(name) = srv_name(options)? {
-        topology.follow_srv_records(name, crate::dns::Resolver::system()?);
+        topology.poll_srv_records(name, crate::dns::Resolver::system()?);
     }
     Ok(topology)
 }

@@ -55,7 +55,7 @@ impl Shutdown {
         let executor = self.client.executor();
         executor.activity().close();
         if !self.immediate {
-            executor.activity().idle().await;
+            executor.activity().wait_until_idle().await;
             // Servers expire the sessions themselves if the command does not arrive.
             drop(tokio::time::timeout(END_SESSIONS_LIMIT, end_sessions(&self.client)).await);
         }

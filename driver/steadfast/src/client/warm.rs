@@ -51,7 +51,7 @@ impl WarmConnectionPool<'_> {
         // the error.
         if topology.select(SelectionTarget::Read(&any), &[], operation, None).await.is_ok() {
             for server in topology.servers() {
-                server.pool.filled(wanted).await;
+                server.pool.wait_until_filled(wanted).await;
             }
         }
     }

@@ -98,7 +98,7 @@ impl Establisher {
         if let Some(opening) = &opening {
             opening.append_to(&mut hello);
         }
-        let reply = connection.run_hello(&hello, self.speaks_modern_hello()).await?;
+        let reply = connection.run_hello(&hello, self.uses_modern_hello()).await?;
         self.check_hello(&connection)?;
         connection.compressor = self.common_compressor(&connection.hello);
         *phase = ConnectionPhase::Authenticating;
@@ -107,7 +107,8 @@ impl Establisher {
         if let (Some(authenticator), Some(opening)) = (&self.authenticator, opening) {
             reject_arbiter(&connection.hello)?;
             let reply = bson::RawDocument::from_bytes(&reply)?;
-            let mut exchange = Login { connection: &mut connection, api: self.server_api.as_ref() };
+            let mut exchange =
+                AuthExchange { connection: &mut connection, api: self.server_api.as_ref() };
             authenticator.finish(opening, reply, &mut exchange).await?;
         }
         // The handshake is limited by connectTimeoutMS, also for monitors.
@@ -145,14 +146,14 @@ impl Establisher {
 
     /// Returns `true` if the first message can be an OP_MSG: servers with the stable API or behind
     /// a load balancer support it.
-    pub(crate) fn speaks_modern_hello(&self) -> bool {
+    pub(crate) fn uses_modern_hello(&self) -> bool {
         self.server_api.is_some() || self.load_balanced
     }
 
     /// Returns the `hello` of the handshake, for all connections including monitoring connections.
     pub(crate) fn hello(&self) -> RawDocumentBuf {
         let mut hello = RawDocumentBuf::new();
-        if self.speaks_modern_hello() {
+        if self.uses_modern_hello() {
             hello.append(cstr!("hello"), 1);
         } else {
             hello.append(cstr!("isMaster"), 1);
@@ -193,7 +194,7 @@ impl Establisher {
         if !self.load_balanced && hello.max_wire_version < MIN_WIRE_VERSION {
             return Err(Error::new(ErrorKind::IncompatibleServer {
                 message: format!(
-                    "the server speaks wire version {} at most; this driver needs {} (MongoDB {})",
+                    "the server supports wire versions up to {}; this driver requires {} (MongoDB {}) or later",
                     hello.max_wire_version, MIN_WIRE_VERSION, MIN_SERVER_VERSION
                 ),
             }));
@@ -226,7 +227,7 @@ impl Connection {
         } else {
             let request_id = next_request_id();
             self.outbox.clear();
-            self.to_follow = 0;
+            self.unbuffered_bytes = 0;
             write_legacy_hello(&mut self.outbox, request_id, hello)?;
             request_id
         };
@@ -249,12 +250,12 @@ pub(crate) fn read_hello(reply: &Bytes) -> Result<HelloReply> {
 }
 
 /// Authentication commands on a connection that is not in use yet.
-struct Login<'a> {
+struct AuthExchange<'a> {
     connection: &'a mut Connection,
     api: Option<&'a ServerApi>,
 }
 
-impl Exchange for Login<'_> {
+impl Exchange for AuthExchange<'_> {
     type Error = Error;
 
     async fn command(&mut self, db: &str, command: RawDocumentBuf) -> Result<RawDocumentBuf> {
@@ -269,7 +270,7 @@ impl Exchange for Login<'_> {
             None => Ok(reply.to_owned()),
             Some(error) => {
                 let why = error.to_string();
-                let message = format!("the server refused {name}: {why}");
+                let message = format!("the server rejected {name}: {why}");
                 Err(Error::authentication(message).with_source(error))
             }
         }

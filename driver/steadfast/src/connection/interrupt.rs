@@ -34,7 +34,7 @@ impl Interrupt {
     /// Returns the output of `work`, or the error as soon as the interrupt trips.
     ///
     /// Only work that is pending checks for a trip; most work completes at once.
-    pub(super) async fn or<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(super) async fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
         let mut waited = false;
         let done = poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -63,7 +63,7 @@ impl Interrupt {
         // Checked again after storing the waker, so that no trip in between is missed.
         if self.tripped.load(Ordering::Acquire) {
             let text = "interrupted: a heartbeat of the server timed out";
-            return Poll::Ready(Error::network(NetworkFailure::ClosedByUs, text));
+            return Poll::Ready(Error::network(NetworkFailure::ClosedByClient, text));
         }
         Poll::Pending
     }
@@ -76,16 +76,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_waiting_reader_is_woken() {
+    async fn interrupt_wakes_a_pending_read() {
         let interrupt = Arc::new(Interrupt::default());
         let reader = tokio::spawn({
             let interrupt = Arc::clone(&interrupt);
-            async move { interrupt.or(pending::<Result<()>>()).await }
+            async move { interrupt.run(pending::<Result<()>>()).await }
         });
         tokio::task::yield_now().await;
         interrupt.trip();
         let error = reader.await.unwrap().unwrap_err();
-        assert_eq!(error.network_failure(), Some(NetworkFailure::ClosedByUs));
+        assert_eq!(error.network_failure(), Some(NetworkFailure::ClosedByClient));
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             polls += 1;
             if polls == 2 { Poll::Ready(Result::Ok(())) } else { Poll::Pending }
         });
-        let mut reading = pin!(interrupt.or(second_time));
+        let mut reading = pin!(interrupt.run(second_time));
         let before = Arc::strong_count(&task);
         assert!(reading.as_mut().poll(&mut context).is_pending());
         assert!(Arc::strong_count(&task) > before, "it is to be woken by a trip");

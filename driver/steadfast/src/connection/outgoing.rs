@@ -105,7 +105,7 @@ impl<'a> Outgoing<'a> {
         self.append_extras(&mut body).map_err(cannot_be_sent)?;
         let Some(sequence) = &self.sequence else {
             let length = message.finish().map_err(cannot_be_sent)?;
-            return Ok(Written { length, to_follow: 0 });
+            return Ok(Written { length, unbuffered_bytes: 0 });
         };
         let identifier = sequence.identifier.as_str();
         let writer = match sequence.ns_info {
@@ -119,9 +119,9 @@ impl<'a> Outgoing<'a> {
         };
         let mut writer = writer.map_err(cannot_be_sent)?;
         let bytes = sequence.documents.bytes();
-        let to_follow = if bytes > max_copied { bytes } else { 0 };
+        let unbuffered_bytes = if bytes > max_copied { bytes } else { 0 };
         match &sequence.documents {
-            _ if to_follow > 0 => {}
+            _ if unbuffered_bytes > 0 => {}
             Documents::Whole(documents) => {
                 writer.push_encoded(documents).map_err(cannot_be_sent)?;
             }
@@ -129,8 +129,8 @@ impl<'a> Outgoing<'a> {
                 scattered.for_each(|document| writer.push(document))?;
             }
         }
-        let length = writer.finish_before(to_follow).map_err(cannot_be_sent)?;
-        Ok(Written { length, to_follow })
+        let length = writer.finish_before(unbuffered_bytes).map_err(cannot_be_sent)?;
+        Ok(Written { length, unbuffered_bytes })
     }
 
     /// Returns the command for events: with the fields of the attempt, and with the document sequence
@@ -295,11 +295,11 @@ pub(crate) struct Written {
     /// Length of the message before compression, including the documents to follow.
     pub(crate) length: usize,
     /// Number of bytes of documents to follow.
-    pub(crate) to_follow: usize,
+    pub(crate) unbuffered_bytes: usize,
 }
 
 fn cannot_be_sent(error: WireError) -> Error {
-    Error::invalid_argument(format!("cannot be sent: {error}"))
+    Error::invalid_argument(format!("cannot encode the command: {error}"))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Stream {
                 stream.map(Self::Unix).map_err(Error::of_socket)
             }
             other => Err(Error::new(ErrorKind::InvalidArgument {
-                message: format!("this platform cannot connect to {other}"),
+                message: format!("Unix domain sockets are not supported on this platform: {other}"),
             })),
         }
     }
@@ -57,7 +57,7 @@ impl Stream {
     /// Returns `true` if the server closed the idle connection or sent unexpected bytes. Checks the
     /// readiness in the runtime, without a system call while nothing arrives. With TLS it returns
     /// `false`, because TLS itself may have sent bytes.
-    pub(crate) fn is_disturbed(&self) -> bool {
+    pub(crate) fn is_closed_or_readable(&self) -> bool {
         let mut byte = [0];
         let read = match self {
             Self::Tcp(stream) => stream.try_read(&mut byte),

@@ -35,7 +35,7 @@ pub(super) struct CursorReply {
     pub(super) namespace: Namespace,
     pub(super) batch: CursorBatch,
     /// `postBatchResumeToken` of a change stream.
-    pub(super) token_after: Option<Bytes>,
+    pub(super) post_batch_token: Option<Bytes>,
 }
 
 impl CursorReply {
@@ -47,7 +47,7 @@ impl CursorReply {
             Some(_) => return Err(unexpected("cursor is not a document")),
             None => return Err(unexpected("cursor is missing")),
         };
-        let (mut id, mut namespace, mut batch, mut token_after) = (None, None, None, None);
+        let (mut id, mut namespace, mut batch, mut post_batch_token) = (None, None, None, None);
         for element in cursor.iter_elements() {
             let element = element.map_err(malformed)?;
             match element.key().as_str() {
@@ -55,7 +55,7 @@ impl CursorReply {
                 "ns" => namespace = Some(element.value().map_err(malformed)?),
                 "firstBatch" | "nextBatch" => batch = Some(element.value().map_err(malformed)?),
                 "postBatchResumeToken" => {
-                    token_after = Some(element.value().map_err(malformed)?);
+                    post_batch_token = Some(element.value().map_err(malformed)?);
                 }
                 _ => {}
             }
@@ -72,7 +72,7 @@ impl CursorReply {
         let Some(RawBsonRef::Array(batch)) = batch else {
             return Err(unexpected("cursor has no batch"));
         };
-        let token_after = match token_after {
+        let post_batch_token = match post_batch_token {
             Some(RawBsonRef::Document(token)) => Some(reply.slice_ref(token.as_bytes())),
             Some(_) => return Err(unexpected("postBatchResumeToken is not a document")),
             None => None,
@@ -81,7 +81,7 @@ impl CursorReply {
             id,
             namespace: namespace.ok_or_else(|| unexpected("cursor has no ns"))?,
             batch: CursorBatch::new(reply.slice_ref(batch.as_bytes())),
-            token_after,
+            post_batch_token,
         })
     }
 }
@@ -168,7 +168,7 @@ impl CursorBatch {
 }
 
 fn unexpected(what: &str) -> Error {
-    Error::invalid_response(format!("reply with a cursor expected: {what}"))
+    Error::invalid_response(format!("expected a reply with a cursor: {what}"))
 }
 
 fn malformed(error: impl std::fmt::Display) -> Error {
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn replies_are_read_without_copying() {
         let all = reply(vec![doc! { "x": 1 }, doc! {}, doc! { "x": [1, 2, { "y": "z" }] }]);
-        let CursorReply { id, namespace, mut batch, token_after } =
+        let CursorReply { id, namespace, mut batch, post_batch_token } =
             CursorReply::read(&all).unwrap();
-        assert!(token_after.is_none());
+        assert!(post_batch_token.is_none());
         assert_eq!((id, namespace), (7, Namespace::new("db", "a.b")));
         let within = all.as_ptr() as usize..all.as_ptr() as usize + all.len();
         let mut found = Vec::new();
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_batch_is_empty() {
+    fn empty_batch_has_no_documents() {
         let mut batch = CursorReply::read(&reply(vec![])).unwrap().batch;
         assert!(batch.is_empty());
         assert!(!batch.advance().unwrap() && batch.into_current().is_none());
     }
 
     #[test]
-    fn replies_of_another_form_are_invalid() {
+    fn malformed_cursor_replies_are_invalid() {
         for reply in [
             doc! { "ok": 1 },
             doc! { "cursor": 1 },
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_something_else_is_invalid() {
+    fn batch_element_that_is_not_a_document_is_invalid() {
         let all = bytes(&doc! { "cursor": { "firstBatch": [1], "id": 0_i64, "ns": "a.b" } });
         let mut batch = CursorReply::read(&all).unwrap().batch;
         assert!(matches!(&*batch.advance().unwrap_err().kind, ErrorKind::InvalidResponse { .. }));

@@ -17,31 +17,31 @@ const READ_AHEAD_MIN_BYTES: usize = 1024 * 1024;
 
 /// Received documents, expected ones, and the options of the next `getMore`.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct CursorProgress {
     /// Cursor id. Zero once the server has closed the cursor.
     id: i64,
     namespace: Namespace,
     batch: CursorBatch,
     /// `postBatchResumeToken` of a change stream.
-    token_after: Option<Bytes>,
+    post_batch_token: Option<Bytes>,
     /// Number of documents left within the limit.
     remaining: Option<u64>,
     /// Offset in the batch after which the next one is requested, if at all.
-    ahead_after: Option<usize>,
+    read_ahead_offset: Option<usize>,
     more: GetMoreOptions,
 }
 
-impl Progress {
+impl CursorProgress {
     /// Creates the state from the reply of the command.
     pub(super) fn new(reply: &Bytes, more: GetMoreOptions) -> Result<Self> {
-        let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
+        let CursorReply { id, namespace, batch, post_batch_token } = CursorReply::read(reply)?;
         Ok(Self {
             id,
             namespace,
             batch,
-            token_after,
+            post_batch_token,
             remaining: more.limit,
-            ahead_after: None,
+            read_ahead_offset: None,
             more,
         })
     }
@@ -61,7 +61,7 @@ impl Progress {
     /// That is after a sixteenth of a large batch other than the first: the application is likely
     /// to read all documents, and the server can work at the same time.
     pub(super) fn should_read_ahead(&mut self) -> bool {
-        self.ahead_after.take_if(|after| self.batch.bytes_read() >= *after).is_some()
+        self.read_ahead_offset.take_if(|after| self.batch.bytes_read() >= *after).is_some()
     }
 
     /// Returns the current document.
@@ -75,7 +75,7 @@ impl Progress {
     }
 
     /// Returns `true` if each iteration has the full time-out (`timeoutMode: "iteration"`).
-    pub(super) fn has_time_for_each_step(&self) -> bool {
+    pub(super) fn renews_timeout(&self) -> bool {
         self.more.renewed
     }
 
@@ -85,8 +85,8 @@ impl Progress {
     }
 
     /// Returns the `postBatchResumeToken` of the batch.
-    pub(super) fn token_after(&self) -> Option<&Bytes> {
-        self.token_after.as_ref()
+    pub(super) fn post_batch_token(&self) -> Option<&Bytes> {
+        self.post_batch_token.as_ref()
     }
 
     /// Returns `true` if the cursor is open and its limit is not reached.
@@ -106,12 +106,12 @@ impl Progress {
 
     /// Processes the reply to [`get_more`](Self::get_more).
     pub(super) fn accept(&mut self, reply: &Bytes) -> Result<()> {
-        let CursorReply { id, namespace, batch, token_after } = CursorReply::read(reply)?;
+        let CursorReply { id, namespace, batch, post_batch_token } = CursorReply::read(reply)?;
         (self.id, self.namespace, self.batch) = (id, namespace, batch);
-        self.token_after = token_after;
+        self.post_batch_token = post_batch_token;
         let size = self.batch.size();
-        let worth_it = self.more.ahead && self.needs_get_more() && size >= READ_AHEAD_MIN_BYTES;
-        self.ahead_after = worth_it.then_some(size / 16);
+        let reads_ahead = self.more.ahead && self.needs_get_more() && size >= READ_AHEAD_MIN_BYTES;
+        self.read_ahead_offset = reads_ahead.then_some(size / 16);
         Ok(())
     }
 
@@ -136,11 +136,11 @@ mod tests {
         Bytes::from(bson::serialize_to_vec(&reply).unwrap())
     }
 
-    fn drain(progress: &mut Progress) -> usize {
+    fn drain(progress: &mut CursorProgress) -> usize {
         std::iter::from_fn(|| progress.advance().unwrap().then_some(())).count()
     }
 
-    fn asked(progress: &Progress) -> Document {
+    fn get_more_of(progress: &CursorProgress) -> Document {
         body(&progress.get_more(Target::Write).unwrap())
     }
 
@@ -148,7 +148,7 @@ mod tests {
     fn exhausted_cursor_sends_no_get_more() {
         // pitfall 20
         let mut progress =
-            Progress::new(&reply("firstBatch", 0, 3), GetMoreOptions::default()).unwrap();
+            CursorProgress::new(&reply("firstBatch", 0, 3), GetMoreOptions::default()).unwrap();
         assert_eq!(drain(&mut progress), 3);
         assert!(!progress.needs_get_more() && progress.close().is_none());
     }
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn batches_follow_until_the_id_is_zero() {
         let mut progress =
-            Progress::new(&reply("firstBatch", 9, 2), GetMoreOptions::default()).unwrap();
+            CursorProgress::new(&reply("firstBatch", 9, 2), GetMoreOptions::default()).unwrap();
         assert_eq!(drain(&mut progress), 2);
         assert!(progress.needs_get_more());
-        assert_eq!(asked(&progress), doc! { "getMore": 9_i64, "collection": "coll" });
+        assert_eq!(get_more_of(&progress), doc! { "getMore": 9_i64, "collection": "coll" });
         // An empty batch does not end the cursor.
         progress.accept(&reply("nextBatch", 9, 0)).unwrap();
         assert!(progress.needs_get_more() && !progress.has_documents());
@@ -172,10 +172,10 @@ mod tests {
     fn batches_respect_the_limit_and_the_cursor_is_killed() {
         let more =
             GetMoreOptions { batch_size: Some(3), limit: Some(4), ..GetMoreOptions::default() };
-        let mut progress = Progress::new(&reply("firstBatch", 9, 3), more).unwrap();
+        let mut progress = CursorProgress::new(&reply("firstBatch", 9, 3), more).unwrap();
         assert_eq!(drain(&mut progress), 3);
         let expected = doc! { "getMore": 9_i64, "collection": "coll", "batchSize": 1 };
-        assert_eq!(asked(&progress), expected);
+        assert_eq!(get_more_of(&progress), expected);
         // Servers of MongoDB 5.0 or later leave the cursor open here.
         progress.accept(&reply("nextBatch", 9, 1)).unwrap();
         assert_eq!(drain(&mut progress), 1);

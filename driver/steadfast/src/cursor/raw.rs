@@ -3,7 +3,7 @@
 //! Each `getMore` runs in its own task, whether or not its reply is awaited. So the future of
 //! `advance` can be dropped without losing a batch, and a cursor that is not polled blocks neither
 //! a connection nor a shutdown. While large batches are read one after another, at most one batch
-//! is requested ahead ([`Progress::should_read_ahead`]).
+//! is requested ahead ([`CursorProgress::should_read_ahead`]).
 
 use std::{
     pin::pin,
@@ -16,7 +16,7 @@ use bson::RawDocument;
 use steadfast_core::description::{ServerDescription, ServerType};
 use tokio::sync::oneshot;
 
-use super::{batch::is_last, progress::Progress};
+use super::{batch::is_last, progress::CursorProgress};
 use crate::{
     Client,
     command::{Command, Reply, Target},
@@ -47,14 +47,14 @@ pub(crate) struct RawCursor {
     session: Option<Arc<Session>>,
     /// Transaction of the cursor.
     transaction: Option<i64>,
-    progress: Progress,
-    answer: Option<PendingReply>,
-    /// `true` if `answer` was requested ahead and is not awaited yet.
-    is_ahead: bool,
+    progress: CursorProgress,
+    pending: Option<PendingReply>,
+    /// `true` if `pending` was requested ahead and is not awaited yet.
+    is_read_ahead: bool,
     /// Deadline of the cursor. If each iteration has the full time-out, that time-out.
     deadline: Option<Deadline>,
     /// Deadline of the current iteration, if each has the full time-out.
-    step: Option<Deadline>,
+    iteration: Option<Deadline>,
     /// Error that ended the cursor.
     failure: Option<Error>,
     /// `true` if the error is that of a `getMore`, not of a malformed batch.
@@ -77,10 +77,10 @@ pub(crate) enum Advance {
 impl RawCursor {
     /// Creates a cursor from the reply of its command.
     pub(crate) fn new(client: &Client, reply: Reply, mut more: GetMoreOptions) -> Result<Self> {
-        if more.comment.is_some() && !takes_comments(client, &reply) {
+        if more.comment.is_some() && !supports_get_more_comment(client, &reply) {
             more.comment = None;
         }
-        let progress = Progress::new(reply.bytes(), more)
+        let progress = CursorProgress::new(reply.bytes(), more)
             .map_err(|error| error.with_server(&reply.server.address))?;
         let mut cursor = Self {
             client: client.clone(),
@@ -88,10 +88,10 @@ impl RawCursor {
             session: reply.session,
             transaction: reply.transaction,
             progress,
-            answer: None,
-            is_ahead: false,
+            pending: None,
+            is_read_ahead: false,
             deadline: reply.clock.map(|clock| clock.deadline),
-            step: None,
+            iteration: None,
             failure: None,
             get_more_failed: false,
             replaceable: false,
@@ -138,8 +138,8 @@ impl RawCursor {
     }
 
     /// Returns the `postBatchResumeToken` of the batch.
-    pub(crate) fn token_after(&self) -> Option<&RawDocument> {
-        let token = self.progress.token_after();
+    pub(crate) fn post_batch_token(&self) -> Option<&RawDocument> {
+        let token = self.progress.post_batch_token();
         token.map(|token| RawDocument::from_bytes(token).expect("checked when it was read"))
     }
 
@@ -159,11 +159,11 @@ impl RawCursor {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
         }
-        let outcome = ready!(self.poll_step(cx));
+        let outcome = ready!(self.poll_iteration(cx));
         // A tailable cursor may need several `getMore` commands for one document; they share one
         // deadline.
         if !matches!(outcome, Ok(Advance::NoneYet)) {
-            self.step = None;
+            self.iteration = None;
         }
         if let Err(error) = &outcome {
             self.fail(error.clone());
@@ -172,22 +172,22 @@ impl RawCursor {
     }
 
     /// Sets the deadline of the next iteration.
-    pub(crate) fn begin_step(&mut self, deadline: Option<Deadline>) {
-        self.step = deadline;
+    pub(crate) fn begin_iteration(&mut self, deadline: Option<Deadline>) {
+        self.iteration = deadline;
     }
 
     /// Ends the iteration: the next one has the full time-out.
-    pub(super) fn end_step(&mut self) {
-        self.step = None;
+    pub(super) fn end_iteration(&mut self) {
+        self.iteration = None;
     }
 
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
+    fn poll_iteration(&mut self, cx: &mut Context<'_>) -> Poll<Result<Advance>> {
         if self.progress.should_read_ahead() && self.read_ahead() {
             // Yields, so that the task of the `getMore` starts before this one continues.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if self.take_next()? {
+        if self.advance_in_batch()? {
             return Poll::Ready(Ok(Advance::Document));
         }
         if !self.progress.needs_get_more() {
@@ -196,24 +196,24 @@ impl RawCursor {
         }
         let reply = ready!(self.poll_reply(cx)).inspect_err(|_| self.get_more_failed = true)?;
         self.accept(reply)?;
-        let found = self.take_next()?;
+        let found = self.advance_in_batch()?;
         Poll::Ready(Ok(if found { Advance::Document } else { Advance::NoneYet }))
     }
 
-    fn take_next(&mut self) -> Result<bool> {
+    fn advance_in_batch(&mut self) -> Result<bool> {
         self.progress.advance().map_err(|error| error.with_server(&self.pin.server.address))
     }
 
     /// Polls for the reply of a `getMore`, which is sent if none is in progress.
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
-        self.is_ahead = false;
-        let mut answer = match self.answer.take() {
-            Some(answer) => answer,
+        self.is_read_ahead = false;
+        let mut pending = match self.pending.take() {
+            Some(pending) => pending,
             None => self.send_get_more()?,
         };
-        let answered = poll_pending(&mut answer, cx);
+        let answered = poll_pending(&mut pending, cx);
         if answered.is_pending() {
-            self.answer = Some(answer);
+            self.pending = Some(pending);
         }
         answered
     }
@@ -222,27 +222,27 @@ impl RawCursor {
     /// batch. Returns `false` if nothing was requested.
     fn read_ahead(&mut self) -> bool {
         let is_free = self.deadline.is_none() && !self.pin.connection.is_pinned();
-        if is_free && self.answer.is_none() {
-            self.answer = self.send_get_more().ok();
-            self.is_ahead = self.answer.is_some();
+        if is_free && self.pending.is_none() {
+            self.pending = self.send_get_more().ok();
+            self.is_read_ahead = self.pending.is_some();
         }
-        self.answer.is_some()
+        self.pending.is_some()
     }
 
     fn send_get_more(&mut self) -> Result<PendingReply> {
         if self.pin.connection.is_broken() {
-            return Err(lost_connection());
+            return Err(pinned_connection_closed());
         }
         if self.replaceable && !is_reachable(&self.client, &self.pin) {
             return Err(unreachable(&self.pin));
         }
         let mut command = self.progress.get_more(Target::Cursor(self.pin.clone()))?;
         command.session.clone_from(&self.session);
-        command.deadline = match self.progress.has_time_for_each_step() {
+        command.deadline = match self.progress.renews_timeout() {
             false => self.deadline,
             true => {
-                self.step = self.step.or_else(|| self.deadline.map(Deadline::renewed));
-                self.step
+                self.iteration = self.iteration.or_else(|| self.deadline.map(Deadline::renewed));
+                self.iteration
             }
         };
         command.scope = self.transaction.into();
@@ -270,11 +270,11 @@ impl RawCursor {
     /// Stores the error, so that it is not mistaken for the end.
     fn fail(&mut self, error: Error) {
         /// Codes of a server without the cursor: `CursorNotFound`, `CursorKilled`.
-        const GONE: [i32; 2] = [43, 237];
+        const CURSOR_LOST: [i32; 2] = [43, 237];
         let unreachable = error.is_network_error() && !self.replaceable
             || error.is_server_selection_error()
             || matches!(&*error.kind, ErrorKind::Shutdown);
-        if unreachable || error.code().is_some_and(|code| GONE.contains(&code)) {
+        if unreachable || error.code().is_some_and(|code| CURSOR_LOST.contains(&code)) {
             let _ = self.progress.close();
             self.pin.connection = PinnedConnection::default();
             self.session = None;
@@ -288,10 +288,10 @@ impl RawCursor {
     /// Kills the cursor in the background if it is open on the server.
     pub(crate) fn close(&mut self) {
         let connection = std::mem::take(&mut self.pin.connection);
-        let mut answer = self.answer.take();
+        let mut pending = self.pending.take();
         let session = self.session.take();
         let Some(kill) = self.progress.close() else { return };
-        if let Some(mut ahead) = answer.take_if(|_| self.is_ahead) {
+        if let Some(mut ahead) = pending.take_if(|_| self.is_read_ahead) {
             match ahead.try_recv() {
                 // The server has closed the cursor with this reply.
                 Ok(Ok(reply)) if is_last(reply.bytes()) => return,
@@ -311,11 +311,11 @@ impl RawCursor {
         let kill = move |target| Command { session, deadline, ..kill(target) };
         let pin = PinnedServer { server: self.pin.server.clone(), connection };
         let client = self.client.clone();
-        match answer {
+        match pending {
             // The pinned connection is in use by the `getMore` in progress.
-            Some(answer) if pin.connection.is_pinned() => {
+            Some(pending) if pin.connection.is_pinned() => {
                 self.client.executor().spawn(async move {
-                    let Ok(Ok(reply)) = answer.await else { return };
+                    let Ok(Ok(reply)) = pending.await else { return };
                     let connection = reply.pinned;
                     if connection.is_pinned() {
                         send_kill(
@@ -348,7 +348,7 @@ async fn send_kill(client: &Client, command: Command) {
 
 /// Runs a command in a task that ends early if its reply is no longer awaited.
 pub(crate) fn spawn_command(client: &Client, command: Command) -> PendingReply {
-    let (mut sender, answer) = oneshot::channel();
+    let (mut sender, pending) = oneshot::channel();
     let client_of_task = client.clone();
     client.executor().spawn(async move {
         let mut run = pin!(client_of_task.executor().run(command));
@@ -360,12 +360,15 @@ pub(crate) fn spawn_command(client: &Client, command: Command) -> PendingReply {
             let _ = sender.send(outcome);
         }
     });
-    answer
+    pending
 }
 
 /// Polls for the reply of such a task.
-pub(crate) fn poll_pending(answer: &mut PendingReply, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
-    pin!(answer).poll(cx).map(|answered| {
+pub(crate) fn poll_pending(
+    pending: &mut PendingReply,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Reply>> {
+    pin!(pending).poll(cx).map(|answered| {
         answered.unwrap_or_else(|_| {
             Err(Error::new(ErrorKind::Internal {
                 message: "the tokio runtime of the client ended before the cursor".to_owned(),
@@ -376,7 +379,7 @@ pub(crate) fn poll_pending(answer: &mut PendingReply, cx: &mut Context<'_>) -> P
 
 /// Returns `true` if the server supports `comment` in `getMore`: MongoDB 4.4 or later. Servers
 /// behind a load balancer do, and servers in unknown state most likely do.
-fn takes_comments(client: &Client, reply: &Reply) -> bool {
+fn supports_get_more_comment(client: &Client, reply: &Reply) -> bool {
     const WIRE_VERSION_4_4: i32 = 9;
     let view = client.executor().topology().view();
     let server = view.description.servers.get(&reply.server.address);
@@ -398,7 +401,7 @@ fn unreachable(pin: &PinnedServer) -> Error {
     Error::new(ErrorKind::ConnectionPoolCleared { message }).with_server(address)
 }
 
-fn lost_connection() -> Error {
+fn pinned_connection_closed() -> Error {
     let text = "the pinned connection of the cursor is closed";
-    Error::network(NetworkFailure::ClosedByUs, text)
+    Error::network(NetworkFailure::ClosedByClient, text)
 }

@@ -20,6 +20,7 @@ use crate::{
 };
 
 /// Cursor over the documents of a query in an explicit session.
+/// See [cursors](https://www.mongodb.com/docs/manual/core/cursors/).
 ///
 /// Like a [`Cursor`], but its methods take the session, so that the application can use it between
 /// two documents.

@@ -5,7 +5,7 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn the_nearest_limit_counts() {
+fn innermost_timeout_applies() {
     let limit = |timeout: Duration, own| Some(TimeLimit { timeout, own });
     assert_eq!(TimeLimit::of(None, None), None);
     assert_eq!(TimeLimit::of(None, Some(MS)), limit(MS, false));
@@ -14,7 +14,7 @@ fn the_nearest_limit_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_passes_when_its_time_is_over_and_not_before() {
+async fn deadline_passes_when_the_timeout_has_elapsed() {
     let deadline = Deadline::begin(10 * MS);
     assert_eq!(deadline.remaining(), Some(10 * MS));
     tokio::time::advance(9 * MS).await;

@@ -40,7 +40,7 @@ impl<'de> Elements<'de> {
     fn value(&self) -> Result<(RawValue<'de>, &'de [u8]), Fault> {
         match self.current {
             Some(field) => Ok((RawValue::new(&field, self.mode), field.key)),
-            None => Err(Fault::new("a value was asked for where there is none")),
+            None => Err(Fault::new("a value was requested before its key")),
         }
     }
 }

@@ -256,7 +256,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     {
         match self.value.take() {
             Some(value) => seed.deserialize(value),
-            None => Err(Fault::new("a value was asked for where there is none")),
+            None => Err(Fault::new("a value was requested before its key")),
         }
     }
 }

@@ -62,7 +62,7 @@ async fn polling_queries_hosts_only() {
 }
 
 #[tokio::test]
-async fn without_hosts_there_are_no_options() {
+async fn txt_records_are_not_queried_without_srv_records() {
     let records = Arc::new(TestRecords::default());
     let answer = resolver(&records).query(&name()).await.unwrap();
     assert_eq!(answer, SrvAnswer::default());
@@ -73,5 +73,5 @@ async fn without_hosts_there_are_no_options() {
 async fn lookup_without_a_response_times_out() {
     let records = Arc::new(TestRecords { silent_for_txt: true, ..test_records() });
     let error = resolver(&records).query(&name()).await.unwrap_err();
-    assert_eq!(error.to_string(), "DNS did not answer for cluster.example.com within 1s");
+    assert_eq!(error.to_string(), "no DNS response for cluster.example.com within 1s");
 }

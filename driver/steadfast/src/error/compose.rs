@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outcome_of_repeated_calls_is_the_least_certain() {
+    fn outcome_of_repeated_calls_is_the_least_certain() {
         assert_eq!(no_server().with_earlier(&lost_reply()).outcome(), Outcome::MaybeApplied);
         assert_eq!(lost_reply().with_earlier(&no_server()).outcome(), Outcome::MaybeApplied);
         assert_eq!(no_server().with_earlier(&no_server()).outcome(), Outcome::NotSent);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_error_leaves_its_labels_and_its_outcome() {
+    fn replacement_error_keeps_labels_and_outcome() {
         let mut lost = lost_reply().with_server(&"db1:27017".parse().unwrap());
         lost.add_label(TRANSIENT_TRANSACTION_ERROR);
         let error = Error::custom(7_u32).with_context_of(&lost).with_source(lost);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_batch_names_its_server_once() {
+    fn error_that_ended_a_batch_names_its_server_once() {
         let end = lost_reply().with_server(&"db1:27017".parse().unwrap());
         let batch = ErrorKind::InsertMany(InsertManyError::default());
         let error = Error::new(batch).with_context_of(&end).with_source(end);

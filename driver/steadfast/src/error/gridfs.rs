@@ -73,8 +73,8 @@ pub enum GridFsErrorKind {
     /// The upload stream is closed or aborted.
     #[error("the upload stream is closed or aborted; open a new one")]
     UploadStreamClosed,
-    /// The upload could not be aborted. Chunks may be left behind.
-    #[error("cannot abort the upload: {delete_error}; its chunks may be left behind")]
+    /// The upload could not be aborted. Chunks may remain.
+    #[error("cannot abort the upload: {delete_error}; its chunks may remain")]
     #[non_exhaustive]
     AbortError {
         /// Error of the upload before the abort, if any.

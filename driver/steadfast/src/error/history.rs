@@ -27,8 +27,8 @@ pub struct Attempt {
 /// Failed attempts in order. Only the first ten and the last ten are kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AttemptLog {
-    kept: Vec<Attempt>,
-    left_out: usize,
+    recorded: Vec<Attempt>,
+    omitted: usize,
 }
 
 impl AttemptLog {
@@ -36,30 +36,30 @@ impl AttemptLog {
     const HALF: usize = 10;
 
     pub(crate) fn push(&mut self, attempt: Attempt) {
-        if self.kept.len() == 2 * Self::HALF {
-            self.kept.remove(Self::HALF);
-            self.left_out += 1;
+        if self.recorded.len() == 2 * Self::HALF {
+            self.recorded.remove(Self::HALF);
+            self.omitted += 1;
         }
-        self.kept.push(attempt);
+        self.recorded.push(attempt);
     }
 
     /// Appends the attempts of a later command.
     pub(crate) fn append(&mut self, later: &Self) {
-        for (index, attempt) in later.kept.iter().enumerate() {
+        for (index, attempt) in later.recorded.iter().enumerate() {
             if index == Self::HALF {
-                self.left_out += later.left_out;
+                self.omitted += later.omitted;
             }
             self.push(attempt.clone());
         }
     }
 
-    pub(crate) fn kept(&self) -> &[Attempt] {
-        &self.kept
+    pub(crate) fn recorded(&self) -> &[Attempt] {
+        &self.recorded
     }
 
     /// Returns the number of all attempts.
     pub(crate) fn count(&self) -> usize {
-        self.kept.len() + self.left_out
+        self.recorded.len() + self.omitted
     }
 }
 
@@ -123,12 +123,12 @@ impl Error {
 
     fn outcome_of_command(&self) -> Outcome {
         match &*self.kind {
-            ErrorKind::InsertMany(error) => self.of_batch(
+            ErrorKind::InsertMany(error) => self.outcome_of_batch(
                 !error.inserted_ids.is_empty(),
                 error.write_errors.is_some(),
                 error.write_concern_error.is_some(),
             ),
-            ErrorKind::BulkWrite(error) => self.of_batch(
+            ErrorKind::BulkWrite(error) => self.outcome_of_batch(
                 error.partial_result.is_some(),
                 !error.write_errors.is_empty(),
                 !error.write_concern_errors.is_empty(),
@@ -136,7 +136,7 @@ impl Error {
             ErrorKind::GridFs(error) if self.history().is_none() => error.outcome(),
             _ => match self.history() {
                 Some(history) => history.outcome,
-                None => self.without_history(),
+                None => self.default_outcome(),
             },
         }
     }
@@ -145,8 +145,18 @@ impl Error {
     ///
     /// Of more than twenty, the first ten and the last ten are kept;
     /// [`attempt_count`](Self::attempt_count) counts all.
+    ///
+    /// ```
+    /// use steadfast::error::Error;
+    ///
+    /// fn explain(error: &Error) {
+    ///     for attempt in error.attempts() {
+    ///         println!("{} after {:?}: {:?}", attempt.server, attempt.duration, attempt.labels);
+    ///     }
+    /// }
+    /// ```
     pub fn attempts(&self) -> &[Attempt] {
-        self.attempt_log().map_or(&[], AttemptLog::kept)
+        self.attempt_log().map_or(&[], AttemptLog::recorded)
     }
 
     /// Returns the number of failed attempts of the command, or of all commands of a bulk write.
@@ -158,12 +168,12 @@ impl Error {
     pub(crate) fn attempt_log(&self) -> Option<&AttemptLog> {
         match self.history() {
             Some(history) => Some(&history.attempts),
-            None => self.end_of_batch().and_then(Error::attempt_log),
+            None => self.batch_end().and_then(Error::attempt_log),
         }
     }
 
-    fn of_batch(&self, any_applied: bool, any_failed: bool, not_durable: bool) -> Outcome {
-        let end = self.end_of_batch().map(Error::outcome);
+    fn outcome_of_batch(&self, any_applied: bool, any_failed: bool, not_durable: bool) -> Outcome {
+        let end = self.batch_end().map(Error::outcome);
         // Outcome of the batches with error replies.
         let answered = self.history().map(|history| history.outcome);
         match (end, any_applied) {
@@ -179,7 +189,7 @@ impl Error {
 
     /// Returns the outcome of an error without a command, or of an error in the reply of the first
     /// attempt.
-    fn without_history(&self) -> Outcome {
+    fn default_outcome(&self) -> Outcome {
         match &*self.kind {
             ErrorKind::Write(WriteFailure::WriteConcernError(_)) => Outcome::AppliedNotDurable,
             ErrorKind::Write(WriteFailure::WriteError(_)) => Outcome::NotApplied,
@@ -233,17 +243,17 @@ mod tests {
             .collect()
     }
 
-    fn kept(log: &AttemptLog) -> Vec<u32> {
-        log.kept().iter().filter_map(|attempt| attempt.connection).collect()
+    fn recorded(log: &AttemptLog) -> Vec<u32> {
+        log.recorded().iter().filter_map(|attempt| attempt.connection).collect()
     }
 
     #[test]
     fn first_and_last_attempts_are_kept_and_all_are_counted() {
         let few = attempts(0..20);
-        assert_eq!((kept(&few), few.count()), ((0..20).collect(), 20));
+        assert_eq!((recorded(&few), few.count()), ((0..20).collect(), 20));
         let many = attempts(0..6597);
         let ends: Vec<_> = (0..10).chain(6587..6597).collect();
-        assert_eq!((kept(&many), many.count()), (ends, 6597));
+        assert_eq!((recorded(&many), many.count()), (ends, 6597));
     }
 
     #[test]
@@ -251,10 +261,10 @@ mod tests {
         let mut all = attempts(0..100);
         all.append(&attempts(100..200));
         let ends: Vec<_> = (0..10).chain(190..200).collect();
-        assert_eq!((kept(&all), all.count()), (ends, 200));
+        assert_eq!((recorded(&all), all.count()), (ends, 200));
         let mut few = attempts(0..3);
         few.append(&attempts(3..50));
         let ends: Vec<_> = (0..10).chain(40..50).collect();
-        assert_eq!((kept(&few), few.count()), (ends, 50));
+        assert_eq!((recorded(&few), few.count()), (ends, 50));
     }
 }

@@ -145,6 +145,7 @@ impl From<steadfast_core::address::InvalidAddress> for ErrorKind {
 }
 
 /// Command error: error reply of a server to a command.
+/// See the [error codes](https://www.mongodb.com/docs/manual/reference/error-codes/).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CommandError {

@@ -11,7 +11,7 @@ pub(crate) enum NetworkFailure {
     /// The server closed or reset the connection.
     ClosedByServer,
     /// This side closed the connection, or found no route to the server.
-    ClosedByUs,
+    ClosedByClient,
     /// A time-out of the connection passed before the reply arrived.
     TimedOut,
     /// The deadline of the call passed. Not a failure of the network.
@@ -33,7 +33,7 @@ impl NetworkFailure {
             TimedOut => Self::TimedOut,
             // `rustls` reports rejected peers with this kind.
             InvalidData => Self::TlsRejected,
-            _ => Self::ClosedByUs,
+            _ => Self::ClosedByClient,
         }
     }
 
@@ -49,7 +49,7 @@ impl NetworkFailure {
     }
 
     /// Returns `true` if it is not a failure of the network, as long as nothing was sent.
-    pub(crate) fn is_wait(self) -> bool {
+    pub(crate) fn is_local_timeout(self) -> bool {
         matches!(self, Self::DeadlineExceeded | Self::WaitQueueTimeout)
     }
 
@@ -62,7 +62,7 @@ impl NetworkFailure {
     fn io_kind(self) -> io::ErrorKind {
         match self {
             Self::ClosedByServer => io::ErrorKind::UnexpectedEof,
-            Self::ClosedByUs => io::ErrorKind::ConnectionAborted,
+            Self::ClosedByClient => io::ErrorKind::ConnectionAborted,
             Self::TimedOut | Self::DeadlineExceeded | Self::WaitQueueTimeout => {
                 io::ErrorKind::TimedOut
             }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn timeouts_keep_their_text() {
-        use NetworkFailure::{ClosedByServer, ClosedByUs, TlsRejected, WaitQueueTimeout};
+        use NetworkFailure::{ClosedByClient, ClosedByServer, TlsRejected, WaitQueueTimeout};
         for error in [
             Error::timed_out("no reply"),
             Error::deadline_exceeded("no reply"),
@@ -144,7 +144,7 @@ mod tests {
             assert!(error.is_network_error() && error.is_network_timeout(), "{error:?}");
             assert_eq!(error.to_string(), "I/O error: no reply");
         }
-        for failure in [ClosedByServer, ClosedByUs, TlsRejected] {
+        for failure in [ClosedByServer, ClosedByClient, TlsRejected] {
             let error = Error::network(failure, "gone");
             assert!(error.is_network_error() && !error.is_network_timeout(), "{error:?}");
         }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::PartialBulkWriteResult;
 
 /// Write concern error: the write was applied, but its write concern is not satisfied.
+/// See [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WriteConcernError {
@@ -29,6 +30,7 @@ pub struct WriteConcernError {
 }
 
 /// Write error: the server did not apply the write.
+/// See the [error codes](https://www.mongodb.com/docs/manual/reference/error-codes/).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WriteError {

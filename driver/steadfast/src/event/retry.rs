@@ -43,12 +43,26 @@ pub struct OverloadGivenUpEvent {
     pub reason: String,
     /// `true` if the retry budget of the client is exhausted. Otherwise the number of attempts, the
     /// deadline or the options of the client prevented the retry.
-    pub refused_by_budget: bool,
+    pub budget_exhausted: bool,
     /// Tokens left in the retry budget of the client.
     pub tokens_left: f64,
 }
 
-/// Retry event.
+/// Retry event. See [client backpressure](https://github.com/mongodb/specifications/blob/master/source/client-backpressure/client-backpressure.md).
+///
+/// ```no_run
+/// # async fn run() -> steadfast::error::Result<()> {
+/// use steadfast::{Client, event::{EventHandler, retry::RetryEvent}, options::ClientOptions};
+///
+/// let mut options = ClientOptions::parse("mongodb://localhost:27017").await?;
+/// options.retry_event_handler = Some(EventHandler::callback(|event| {
+///     if let RetryEvent::Scheduled(retry) = event {
+///         println!("{} is retried after {:?}: {}", retry.command_name, retry.backoff, retry.reason);
+///     }
+/// }));
+/// let client = Client::with_options(options)?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RetryEvent {

@@ -40,7 +40,7 @@ impl Executor {
         self.spawn(async move {
             let _done = done;
             // The wait for the operation in progress is not part of the abort's time-out.
-            drop(tokio::time::timeout(ABORT_WAIT, session.turn()).await);
+            drop(tokio::time::timeout(ABORT_WAIT, session.lock_operations()).await);
             let executor = active.executor().clone();
             let run = executor.execute(executor.begin_operation(), Box::new(abort));
             let mut run = pin!(tokio::time::timeout(TRANSACTION_LIFETIME, run));

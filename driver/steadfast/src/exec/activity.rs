@@ -19,8 +19,8 @@ pub(crate) struct Activity {
 
 impl Activity {
     /// Counts an operation. `None` if the client is shutting down.
-    pub(super) fn begin(&self) -> Option<Active<'_>> {
-        let active = Active(self);
+    pub(super) fn begin(&self) -> Option<OperationGuard<'_>> {
+        let active = OperationGuard(self);
         let before = self.state.fetch_add(1, Ordering::AcqRel);
         // Dropping `active` decrements the counter.
         (before & CLOSING == 0).then_some(active)
@@ -32,7 +32,7 @@ impl Activity {
     }
 
     /// Waits until no operation is in progress.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         loop {
             let ended = self.ended.notified();
             if self.state.load(Ordering::Acquire) & !CLOSING == 0 {
@@ -45,9 +45,9 @@ impl Activity {
 
 /// Operation in progress.
 #[derive(Debug)]
-pub(crate) struct Active<'a>(&'a Activity);
+pub(crate) struct OperationGuard<'a>(&'a Activity);
 
-impl Drop for Active<'_> {
+impl Drop for OperationGuard<'_> {
     fn drop(&mut self) {
         let before = self.0.state.fetch_sub(1, Ordering::AcqRel);
         if before & CLOSING != 0 {
@@ -58,9 +58,9 @@ impl Drop for Active<'_> {
 
 /// Operation in progress in a task, which owns its executor.
 #[derive(Debug)]
-pub(crate) struct OwnedActive(Executor);
+pub(crate) struct OwnedOperationGuard(Executor);
 
-impl OwnedActive {
+impl OwnedOperationGuard {
     /// Counts an operation. `None` if the client is shutting down.
     pub(super) fn begin(executor: &Executor) -> Option<Self> {
         // Decremented by the `drop` below.
@@ -74,9 +74,9 @@ impl OwnedActive {
     }
 }
 
-impl Drop for OwnedActive {
+impl Drop for OwnedOperationGuard {
     fn drop(&mut self) {
-        drop(Active(&self.0.inner.activity));
+        drop(OperationGuard(&self.0.inner.activity));
     }
 }
 
@@ -85,16 +85,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn closing_rejects_new_operations_and_idle_waits_for_the_others() {
+    async fn shutdown_rejects_new_operations_and_waits_for_pending_ones() {
         let activity = Activity::default();
         let first = activity.begin().unwrap();
         activity.close();
         assert!(activity.begin().is_none());
-        let idle = activity.idle();
+        let idle = activity.wait_until_idle();
         tokio::pin!(idle);
         tokio::select! {
             biased;
-            () = &mut idle => panic!("the first is still under way"),
+            () = &mut idle => panic!("the first operation is still in progress"),
             () = tokio::task::yield_now() => {}
         }
         drop(first);

@@ -111,7 +111,7 @@ impl Attempts {
             Some(FailedAttempt::Error(error)) => error.to_string(),
             Some(FailedAttempt::Reply(reply)) => match write_concern_error(reply.body()) {
                 Ok(Some(error)) => error.to_string(),
-                _ => "some of its writes failed".to_owned(),
+                _ => "the reply contains write errors".to_owned(),
             },
             None => String::new(),
         }
@@ -119,7 +119,7 @@ impl Attempts {
 
     /// Returns the server of the latest attempt.
     pub(super) fn latest_server(&self) -> Option<&ServerAddress> {
-        self.records.kept().last().map(|attempt| &attempt.server)
+        self.records.recorded().last().map(|attempt| &attempt.server)
     }
 
     /// Returns the error or reply that the retry machine raises. `selection` is the error of a
@@ -142,7 +142,7 @@ impl Attempts {
             }
             None => Err(selection
                 .unwrap_or_else(|| {
-                    let message = "an attempt that failed without an error".to_owned();
+                    let message = "an attempt failed without an error".to_owned();
                     Error::new(ErrorKind::Internal { message })
                 })
                 .with_history(history)),
@@ -186,7 +186,7 @@ pub(super) fn failure(error: &Error, phase: AttemptPhase) -> AttemptFailure<'_> 
 
 fn network_cause(failure: Option<NetworkFailure>, phase: AttemptPhase) -> FailureCause<'static> {
     match failure {
-        Some(failure) if failure.is_wait() && phase == AttemptPhase::BeforeSend => {
+        Some(failure) if failure.is_local_timeout() && phase == AttemptPhase::BeforeSend => {
             FailureCause::Driver
         }
         Some(failure) => FailureCause::Network { aborted_by_client: failure.may_execute_later() },

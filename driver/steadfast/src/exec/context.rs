@@ -51,7 +51,7 @@ impl SessionFields {
                 .map(|concern| with_read_concern(&command.body, concern)),
             TransactionPosition::Later => None,
             TransactionPosition::Commit | TransactionPosition::Abort => {
-                Some(super::transaction_end::of_attempt(session, command, position)?)
+                Some(super::transaction_end::fields_for_attempt(session, command, position)?)
             }
         };
         let (lsid, cluster_time) = (Some(session.id()), session.cluster_time());
@@ -70,7 +70,7 @@ fn read_concern(
         return Ok(None);
     }
     match session.read_point() {
-        Some(ReadPoint::After(time)) if takes_time(command) => {
+        Some(ReadPoint::After(time)) if supports_after_cluster_time(command) => {
             let own = command.body.get_document("readConcern");
             let mut concern = own.map_or_else(|_| RawDocumentBuf::new(), ToOwned::to_owned);
             concern.append(cstr!("afterClusterTime"), time);
@@ -96,7 +96,7 @@ fn read_concern(
 /// Returns `true` if a causally consistent session can add `afterClusterTime`: to reads, and to the
 /// writes that the specification lists. Commands of the application (`run_command`) are sent
 /// unchanged.
-fn takes_time(command: &Command) -> bool {
+fn supports_after_cluster_time(command: &Command) -> bool {
     const WRITES: [&str; 10] = [
         "insert",
         "update",
@@ -110,7 +110,7 @@ fn takes_time(command: &Command) -> bool {
         "dropIndexes",
     ];
     let listed = || WRITES.contains(&&*command.name) && command.kind != CommandKind::Generic;
-    command.takes_read_concern || listed()
+    command.supports_read_concern || listed()
 }
 
 /// Returns the read concern of the first command of a transaction, which applies to the whole
@@ -169,7 +169,7 @@ pub(super) fn process_reply(
         return status;
     };
     if let Some(session) = session {
-        session.answered();
+        session.reply_received();
     }
     let mut ok = None;
     for field in fields(body) {
@@ -201,7 +201,8 @@ pub(super) fn process_reply(
                 }
             }
             b"cursor" => {
-                if let Some(session) = session.filter(|it| it.kind == session::Kind::Snapshot)
+                if let Some(session) =
+                    session.filter(|it| it.kind == session::SessionKind::Snapshot)
                     && let Some(cursor) = field.as_document()
                     && let Ok(time) = cursor.get_timestamp("atClusterTime")
                 {
@@ -219,7 +220,7 @@ fn advance_cluster_time(signed: &RawDocument, sessions: &Sessions, session: Opti
         return;
     };
     // An implicit session ends with its operation.
-    if let Some(session) = session.filter(|it| it.kind != session::Kind::Implicit) {
+    if let Some(session) = session.filter(|it| it.kind != session::SessionKind::Implicit) {
         session.advance_cluster_time(&ClusterTime::new(time, signed));
     }
     sessions.advance_cluster_time(time, signed);

@@ -80,8 +80,8 @@ impl CommandEventGuard {
 impl Drop for CommandEventGuard {
     fn drop(&mut self) {
         if let Some(started) = self.0.take() {
-            let why = "the future of the operation was dropped before its end";
-            let why = Error::network(NetworkFailure::ClosedByUs, why);
+            let why = "the future of the operation was dropped";
+            let why = Error::network(NetworkFailure::ClosedByClient, why);
             let why = why.with_server(&started.connection.address);
             started.failed(&why);
         }

@@ -39,7 +39,7 @@ use crate::{
     pool::{Pool, PooledConnection},
     sequence::{DocumentSequence, DocumentSequenceRef},
     session::{self, Session},
-    topology::{Selected, Server},
+    topology::{SelectedServer, Server},
     trace,
 };
 
@@ -72,19 +72,19 @@ pub(super) struct Execution<'c> {
 }
 
 /// Result of an attempt: the result of the command, or the backoff before the next attempt.
-type Ended = ControlFlow<Result<Reply>, Duration>;
+type AttemptEnd = ControlFlow<Result<Reply>, Duration>;
 
 /// Reason for which a request was not sent.
-enum Unsent {
+enum PrepareError {
     /// The request is invalid.
-    Error(Error),
+    Invalid(Error),
     /// The deadline is too close.
     TooLate(GiveUp),
 }
 
-impl From<Error> for Unsent {
+impl From<Error> for PrepareError {
     fn from(error: Error) -> Self {
-        Self::Error(error)
+        Self::Invalid(error)
     }
 }
 
@@ -120,8 +120,8 @@ impl<'c> Execution<'c> {
     pub(super) async fn run(mut self: Box<Self>) -> Result<Reply> {
         loop {
             let wait = match self.attempt().await {
-                Ended::Continue(wait) => wait,
-                Ended::Break(outcome) => {
+                AttemptEnd::Continue(wait) => wait,
+                AttemptEnd::Break(outcome) => {
                     self.transaction.end(&self.retry, outcome.is_ok());
                     return self.finish(outcome);
                 }
@@ -131,21 +131,21 @@ impl<'c> Execution<'c> {
     }
 
     /// Runs one attempt: server selection, connection checkout, request and reply.
-    async fn attempt(&mut self) -> Ended {
+    async fn attempt(&mut self) -> AttemptEnd {
         let began = now();
         let until = self.executor.topology().selection_deadline(self.deadline, began);
         let pin = self.transaction.begin_attempt(&self.command.target);
         let pinned = pin.as_ref().and_then(|pin| pin.connection.take());
         let selected = match pin.as_ref().filter(|_| pinned.is_some()) {
             Some(PinnedServer { server, .. }) => {
-                Selected { server: Arc::clone(server), view: self.executor.topology().view() }
+                SelectedServer { server: Arc::clone(server), view: self.executor.topology().view() }
             }
             None => match self.select(pin.as_ref(), until).await {
                 Ok(selected) => selected,
-                Err(error) => return self.without_server(error),
+                Err(error) => return self.selection_failed(error),
             },
         };
-        let Selected { server, .. } = &selected;
+        let SelectedServer { server, .. } = &selected;
         let description = selected.description();
         if let Some(description) = description
             && let Err(give_up) =
@@ -155,11 +155,11 @@ impl<'c> Execution<'c> {
         }
         let mut current = CurrentAttempt::new(began, self.backoff, server, pin);
         let _counted = server.begin_operation();
-        let had = match pinned {
+        let checked_out = match pinned {
             Some(pinned) => pinned,
             None => self.check_out(&server.pool, until).await,
         };
-        let mut connection = match had {
+        let mut connection = match checked_out {
             Ok(connection) => connection,
             Err(error) => return self.record_failure(current, error, AttemptPhase::BeforeSend),
         };
@@ -184,7 +184,7 @@ impl<'c> Execution<'c> {
         &mut self,
         pin: Option<&PinnedServer>,
         until: Option<Instant>,
-    ) -> Result<Selected> {
+    ) -> Result<SelectedServer> {
         if let (Some(selected), None) = (self.command.selected.take(), pin) {
             return Ok(selected);
         }
@@ -245,26 +245,28 @@ impl<'c> Execution<'c> {
     fn not_sent(
         &mut self,
         current: CurrentAttempt<'_>,
-        unsent: Unsent,
+        unsent: PrepareError,
         connection: PooledConnection,
-    ) -> Ended {
+    ) -> AttemptEnd {
         current.put_back(connection);
         match unsent {
-            Unsent::TooLate(give_up) => self.give_up(give_up),
-            Unsent::Error(error) => self.record_failure(current, error, AttemptPhase::BeforeSend),
+            PrepareError::TooLate(give_up) => self.give_up(give_up),
+            PrepareError::Invalid(error) => {
+                self.record_failure(current, error, AttemptPhase::BeforeSend)
+            }
         }
     }
 
     /// Writes the request into the send buffer and emits the command started event.
     fn prepare(
         &mut self,
-        selected: &Selected,
+        selected: &SelectedServer,
         description: Option<&ServerDescription>,
         connection: &mut PooledConnection,
-    ) -> std::result::Result<(i32, CommandEventGuard), Unsent> {
+    ) -> std::result::Result<(i32, CommandEventGuard), PrepareError> {
         let now = now();
         self.begin_session(connection, now)?;
-        match self.retry.begin_send(now).map_err(Unsent::TooLate)? {
+        match self.retry.begin_send(now).map_err(PrepareError::TooLate)? {
             TxnNumber::Omit | TxnNumber::Reuse => {}
             TxnNumber::Assign => {
                 let session = self.session.as_ref();
@@ -299,7 +301,7 @@ impl<'c> Execution<'c> {
         };
         let request_id = connection.prepare(&outgoing)?;
         check_sizes(connection, &outgoing)?;
-        transaction.sending()?;
+        transaction.begin_send()?;
         let guard = CommandEventGuard::start(
             executor,
             &outgoing,
@@ -308,7 +310,7 @@ impl<'c> Execution<'c> {
             self.operation_id,
         );
         if let Some(session) = session {
-            session.sending(now);
+            session.begin_command(now);
         }
         Ok((request_id, guard))
     }
@@ -331,7 +333,7 @@ impl<'c> Execution<'c> {
             None if !self.command.acknowledged => Ok(()),
             None => {
                 let session =
-                    self.executor.sessions().begin(lifetime, session::Kind::Implicit, now);
+                    self.executor.sessions().begin(lifetime, session::SessionKind::Implicit, now);
                 self.session = Some(Arc::new(session));
                 Ok(())
             }
@@ -346,7 +348,7 @@ impl<'c> Execution<'c> {
         server: &Arc<Server>,
         connection: PooledConnection,
         guard: CommandEventGuard,
-    ) -> Ended {
+    ) -> AttemptEnd {
         let (session, number) = (self.session.as_deref(), self.transaction.number());
         let status = context::process_reply(&received, self.executor.sessions(), session, number);
         let outcome = received.and_then(|body| accept(body, self.command.acknowledged, status));
@@ -363,7 +365,7 @@ impl<'c> Execution<'c> {
             Ok(body) => {
                 let reply = self.reply(&current, body, server, connection);
                 self.retry.succeeded();
-                Ended::Break(Ok(reply))
+                AttemptEnd::Break(Ok(reply))
             }
             Err(error) => self.attempt_failed(current, error, connection),
         }
@@ -381,9 +383,9 @@ impl<'c> Execution<'c> {
         let mut reply = Reply::new(body, Arc::clone(server));
         reply.session.clone_from(&self.session);
         reply.transaction = self.transaction.number();
-        let keeps = self.executor.is_load_balanced() && has_open_cursor(reply.body());
+        let keep_pinned = self.executor.is_load_balanced() && has_open_cursor(reply.body());
         let pin = current.pin.as_ref().map(|pin| pin.connection.clone()).unwrap_or_default();
-        reply.pinned = pin.keep(connection, keeps);
+        reply.pinned = pin.keep(connection, keep_pinned);
         reply
     }
 
@@ -394,7 +396,7 @@ impl<'c> Execution<'c> {
         body: Bytes,
         server: &Arc<Server>,
         connection: PooledConnection,
-    ) -> Ended {
+    ) -> AttemptEnd {
         if let Some(failure) = write_concern_failure(raw(&body)) {
             let topology = self.executor.topology();
             topology.write_concern_failed(&connection, connection.generation(), failure);
@@ -402,13 +404,13 @@ impl<'c> Execution<'c> {
         let mut reply = self.reply(&current, body, server, connection);
         let Some(summary) = WriteFailureSummary::of(reply.body()) else {
             self.retry.succeeded();
-            return Ended::Break(Ok(reply));
+            return AttemptEnd::Break(Ok(reply));
         };
         let failure = summary.failure();
         let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
         let labels = failure.labels;
         reply.labelled_retryable = verdict.add_retryable_write_label;
-        reply.transaction_label = self.transaction.fail(&failure, &self.retry, &verdict);
+        reply.transaction_label = self.transaction.attempt_failed(&failure, &self.retry, &verdict);
         self.attempts.add_reply(current, reply, self.retry.raised_attempt());
         self.conclude(verdict, labels)
     }
@@ -419,7 +421,7 @@ impl<'c> Execution<'c> {
         current: CurrentAttempt<'_>,
         error: Error,
         connection: PooledConnection,
-    ) -> Ended {
+    ) -> AttemptEnd {
         // The topology processes the error before the connection is checked in (pitfall 25).
         let topology = self.executor.topology();
         if !error.is_deadline_exceeded() {
@@ -437,11 +439,11 @@ impl<'c> Execution<'c> {
         current: CurrentAttempt<'_>,
         mut error: Error,
         phase: AttemptPhase,
-    ) -> Ended {
+    ) -> AttemptEnd {
         self.deadline_exceeded |= error.is_deadline_exceeded();
         let failure = failure(&error, phase);
         let verdict = self.retry.on_failure(&failure, now(), self.executor.jitter());
-        let label = self.transaction.fail(&failure, &self.retry, &verdict);
+        let label = self.transaction.attempt_failed(&failure, &self.retry, &verdict);
         let labels = failure.labels;
         if verdict.add_retryable_write_label {
             error.add_label(RETRYABLE_WRITE_ERROR);
@@ -454,7 +456,7 @@ impl<'c> Execution<'c> {
     }
 
     /// Follows the verdict of the retry machine.
-    fn conclude(&mut self, verdict: RetryVerdict, labels: ErrorLabels) -> Ended {
+    fn conclude(&mut self, verdict: RetryVerdict, labels: ErrorLabels) -> AttemptEnd {
         let overloaded = labels.retryable || labels.system_overloaded;
         if overloaded {
             self.executor.counters().count_overload();
@@ -462,7 +464,7 @@ impl<'c> Execution<'c> {
         match verdict.next {
             NextStep::Retry { wait } => {
                 self.report_retry(wait, overloaded);
-                Ended::Continue(wait)
+                AttemptEnd::Continue(wait)
             }
             NextStep::GiveUp(give_up) => {
                 if overloaded {
@@ -473,15 +475,15 @@ impl<'c> Execution<'c> {
         }
     }
 
-    fn give_up(&mut self, give_up: GiveUp) -> Ended {
-        Ended::Break(std::mem::take(&mut self.attempts).raise(give_up, None))
+    fn give_up(&mut self, give_up: GiveUp) -> AttemptEnd {
+        AttemptEnd::Break(std::mem::take(&mut self.attempts).raise(give_up, None))
     }
 
     /// Gives up because no server could be selected. The label of the transaction is added to the error that
     /// is raised, also if that is the error of an earlier attempt.
-    fn without_server(&mut self, error: Error) -> Ended {
+    fn selection_failed(&mut self, error: Error) -> AttemptEnd {
         let give_up = self.retry.no_server();
-        let label = self.transaction.without_server();
+        let label = self.transaction.selection_failed();
         let mut raised = std::mem::take(&mut self.attempts).raise(give_up, Some(error));
         if let Some(label) = label {
             match &mut raised {
@@ -489,7 +491,7 @@ impl<'c> Execution<'c> {
                 Err(error) => error.add_label(label),
             }
         }
-        Ended::Break(raised)
+        AttemptEnd::Break(raised)
     }
 
     /// Waits for the backoff.
@@ -560,7 +562,7 @@ impl<'c> Execution<'c> {
                 server: self.attempts.latest_server().cloned(),
                 failed_attempts,
                 reason: self.attempts.latest(),
-                refused_by_budget: budget_exhausted,
+                budget_exhausted,
                 tokens_left,
             })
         });
@@ -607,7 +609,8 @@ fn command_facts(
     let mut operation = CommandFacts::new(command.kind);
     operation.in_transaction = transaction.number().is_some();
     operation.acknowledged = command.acknowledged;
-    operation.deadline = command.deadline.map(|deadline| deadline.at().unwrap_or_else(far_ahead));
+    operation.deadline =
+        command.deadline.map(|deadline| deadline.at().unwrap_or_else(distant_deadline));
     // Without a transaction number, one statement may affect many documents (`update_many`).
     operation.single_document = command.kind == CommandKind::RetryableWrite
         && document_sequence(command, borrowed)
@@ -616,7 +619,7 @@ fn command_facts(
 }
 
 /// Returns the deadline of a call with `timeoutMS: 0`: retryable errors are retried without limit.
-fn far_ahead() -> Instant {
+fn distant_deadline() -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     now() + YEAR
 }
@@ -635,7 +638,7 @@ fn check_sizes(connection: &Connection, outgoing: &Outgoing<'_>) -> Result<()> {
         && size > limit
     {
         return Err(Error::invalid_argument(format!(
-            "the message is {size} bytes long, but the server takes {limit} at most"
+            "the message is {size} bytes long, but the server accepts at most {limit}"
         )));
     }
     // The documents of a client bulk write were measured when its batches were built.
@@ -649,7 +652,7 @@ fn check_sizes(connection: &Connection, outgoing: &Outgoing<'_>) -> Result<()> {
         sequence.documents.for_each(|it| largest = largest.max(it.as_bytes().len()))?;
         if largest > limit {
             return Err(Error::invalid_argument(format!(
-                "a document is {largest} bytes long, but the server takes {limit} at most"
+                "a document is {largest} bytes long, but the server accepts at most {limit}"
             )));
         }
     }

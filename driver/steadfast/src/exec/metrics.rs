@@ -29,7 +29,7 @@ pub struct ClientMetrics {
     /// Number of retries after such errors.
     pub overload_retries: u64,
     /// Number of retries that an exhausted retry budget prevented.
-    pub retries_refused: u64,
+    pub retries_denied: u64,
     /// Sum of the backoff before retries.
     pub backoff: Duration,
     /// Number of calls whose deadline (`timeoutMS`) passed.
@@ -46,7 +46,7 @@ pub(crate) struct Counters {
     retries: AtomicU64,
     overload_errors: AtomicU64,
     overload_retries: AtomicU64,
-    retries_refused: AtomicU64,
+    retries_denied: AtomicU64,
     backoff_nanos: AtomicU64,
     timeouts: AtomicU64,
 }
@@ -65,7 +65,7 @@ impl Counters {
 
     /// Counts a retry that the exhausted retry budget prevented.
     pub(crate) fn count_budget_exhausted(&self) {
-        self.retries_refused.fetch_add(1, Relaxed);
+        self.retries_denied.fetch_add(1, Relaxed);
     }
 
     /// Adds the duration of a backoff.
@@ -89,7 +89,7 @@ impl Executor {
             retries: counters.retries.load(Relaxed),
             overload_errors: counters.overload_errors.load(Relaxed),
             overload_retries: counters.overload_retries.load(Relaxed),
-            retries_refused: counters.retries_refused.load(Relaxed),
+            retries_denied: counters.retries_denied.load(Relaxed),
             backoff: Duration::from_nanos(counters.backoff_nanos.load(Relaxed)),
             timeouts: counters.timeouts.load(Relaxed),
             retry_tokens: budget.tokens_left(),

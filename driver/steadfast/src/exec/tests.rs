@@ -62,7 +62,7 @@ async fn backoff_is_100_200_400_800_and_1600_milliseconds_before_jitter() {
 }
 
 #[tokio::test]
-async fn backoff_past_the_deadline_is_not_begun_and_takes_no_token() {
+async fn backoff_past_the_deadline_consumes_no_token() {
     // pitfall 32
     let server = overloaded_server();
     let options = ClientOptions::parse(server.uri("")).await.unwrap();

@@ -46,7 +46,7 @@ impl TransactionContext {
             abort_pin: None,
         };
         let Some(session) = &command.session else { return Ok(outside) };
-        if session.kind == session::Kind::Implicit {
+        if session.kind == session::SessionKind::Implicit {
             return Ok(outside);
         }
         let (position, abort_pin) = match command.kind {
@@ -145,7 +145,7 @@ impl TransactionContext {
     ///
     /// [`ErrorKind::Transaction`](crate::error::ErrorKind::Transaction) if the transaction has
     /// ended: its session, or the future that was to commit it, was dropped.
-    pub(super) fn sending(&self) -> Result<()> {
+    pub(super) fn begin_send(&self) -> Result<()> {
         if let (Some(session), Some(number)) = (&self.session, self.number) {
             session.transaction(|transaction| transaction.begin_send(self.position, number))?;
             if self.position == TransactionPosition::Abort {
@@ -157,7 +157,7 @@ impl TransactionContext {
 
     /// Records a failed attempt, after which `retry` decided on `verdict`. Returns the label that its
     /// error gets.
-    pub(super) fn fail(
+    pub(super) fn attempt_failed(
         &self,
         failure: &AttemptFailure<'_>,
         retry: &Retry,
@@ -183,7 +183,7 @@ impl TransactionContext {
     }
 
     /// Unpins the session because no server could be selected. Returns the label that the error gets.
-    pub(super) fn without_server(&self) -> Option<&'static str> {
+    pub(super) fn selection_failed(&self) -> Option<&'static str> {
         let (label, session) = (self.position.label_without_server()?, self.session.as_ref()?);
         drop(session.unpin());
         Some(label)

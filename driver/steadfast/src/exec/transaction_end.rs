@@ -51,7 +51,7 @@ fn fields(
 }
 
 /// Returns the fields of a commit or abort for this attempt.
-pub(super) fn of_attempt(
+pub(super) fn fields_for_attempt(
     session: &Session,
     command: &Command,
     position: TransactionPosition,
@@ -86,17 +86,17 @@ mod tests {
 
     use super::*;
 
-    fn shown(fields: &RawDocumentBuf) -> Document {
+    fn to_document(fields: &RawDocumentBuf) -> Document {
         Document::try_from(&**fields).unwrap()
     }
 
     #[test]
     fn commit_contains_only_set_fields() {
         let plain = fields(&commit(), None, None, None).unwrap();
-        assert_eq!(shown(&plain), doc! { "commitTransaction": 1 });
+        assert_eq!(to_document(&plain), doc! { "commitTransaction": 1 });
         let nothing = WriteConcern::default();
         let plain = fields(&abort(), Some(&nothing), None, None).unwrap();
-        assert_eq!(shown(&plain), doc! { "abortTransaction": 1 });
+        assert_eq!(to_document(&plain), doc! { "abortTransaction": 1 });
         let command = commit();
         assert_eq!((&*command.database, command.kind), ("admin", CommandKind::EndTransaction));
     }
@@ -111,6 +111,6 @@ mod tests {
             "commitTransaction": 1, "writeConcern": { "w": "majority" }, "maxTimeMS": 60_i64,
             "recoveryToken": { "recoveryShardId": "a" },
         };
-        assert_eq!(shown(&all), expected);
+        assert_eq!(to_document(&all), expected);
     }
 }

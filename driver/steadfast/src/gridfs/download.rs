@@ -145,7 +145,7 @@ impl GridFsDownloadStream {
         if from > 0 {
             filter.insert("n", doc! { "$gte": i64::from(from) });
         }
-        let chunks = self.bucket.chunks_in_time();
+        let chunks = self.bucket.chunks_with_timeout();
         Box::pin(async move { chunks?.find(filter).sort(doc! { "n": 1 }).await })
     }
 

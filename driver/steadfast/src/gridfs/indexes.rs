@@ -29,7 +29,7 @@ impl GridFsBucket {
     }
 
     async fn create_indexes(&self) -> Result<()> {
-        let files = self.files_in_time()?.clone_with_type::<Document>();
+        let files = self.files_with_timeout()?.clone_with_type::<Document>();
         // The specification: read from the primary, with a query rather than a count.
         let any = files
             .find_one(doc! {})
@@ -39,10 +39,10 @@ impl GridFsBucket {
         if any.is_some() {
             return Ok(());
         }
-        let files = || Ok(self.files_in_time()?.clone_with_type());
+        let files = || Ok(self.files_with_timeout()?.clone_with_type());
         self.create_index_if_missing(&files, doc! { "filename": 1, "uploadDate": 1 }, false)
             .await?;
-        let chunks = || self.chunks_in_time();
+        let chunks = || self.chunks_with_timeout();
         self.create_index_if_missing(&chunks, doc! { "files_id": 1, "n": 1 }, true).await
     }
 

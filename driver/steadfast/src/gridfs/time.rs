@@ -26,12 +26,12 @@ impl GridFsBucket {
     }
 
     /// Returns the files collection with the remaining time as its time-out.
-    pub(crate) fn files_in_time(&self) -> Result<Collection<FilesCollectionDocument>> {
+    pub(crate) fn files_with_timeout(&self) -> Result<Collection<FilesCollectionDocument>> {
         Ok(self.files().with_timeout(self.remaining()?))
     }
 
     /// Returns the chunks collection with the remaining time as its time-out.
-    pub(crate) fn chunks_in_time(&self) -> Result<Collection<Document>> {
+    pub(crate) fn chunks_with_timeout(&self) -> Result<Collection<Document>> {
         Ok(self.chunks().with_timeout(self.remaining()?))
     }
 
@@ -63,13 +63,13 @@ mod tests {
     async fn commands_of_a_call_share_its_deadline() {
         const MS: Duration = Duration::from_millis(1);
         let files = bucket(Some(100 * MS)).timed(None);
-        let remaining = |bucket: &GridFsBucket| bucket.files_in_time().unwrap().timeout();
+        let remaining = |bucket: &GridFsBucket| bucket.files_with_timeout().unwrap().timeout();
         tokio::time::advance(30 * MS).await;
         assert_eq!(remaining(&files), Some(70 * MS));
-        assert_eq!(files.chunks_in_time().unwrap().timeout(), Some(70 * MS));
+        assert_eq!(files.chunks_with_timeout().unwrap().timeout(), Some(70 * MS));
         assert_eq!(remaining(&files.timed(Some(20 * MS))), Some(20 * MS));
         tokio::time::advance(70 * MS).await;
-        let error = files.chunks_in_time().unwrap_err();
+        let error = files.chunks_with_timeout().unwrap_err();
         assert!(error.is_timeout(), "{error}");
         assert_eq!(remaining(&files.renewed()), Some(100 * MS));
         assert_eq!(remaining(&bucket(None).timed(None)), None);

@@ -265,7 +265,7 @@ impl GridFsUploadStream {
         self.in_flight = None;
         let answered = answered.map_err(|error| error.within_call(self.stored.outcome(), false));
         match &answered {
-            Ok(()) => self.stored.settle(),
+            Ok(()) => self.stored.confirm_chunks(),
             Err(error) => self.state = UploadState::Broken(Some(error.clone())),
         }
         Poll::Ready(answered)
@@ -284,7 +284,7 @@ impl GridFsUploadStream {
         };
         // Checked before the outcome becomes that of the whole upload.
         if !error.outcome().is_certainly_not_applied() {
-            self.stored.file_uncertain(date);
+            self.stored.begin_file(date);
         }
         let error = error.within_call(self.stored.outcome(), true);
         self.state = UploadState::Broken(Some(error.clone()));
@@ -299,7 +299,7 @@ impl GridFsUploadStream {
         let rest = self.buffer.split_off(length);
         let bytes = std::mem::replace(&mut self.buffer, rest);
         let count = bytes.len().div_ceil(self.chunk_size as usize);
-        let Some((first, ids)) = self.stored.expect(count) else {
+        let Some((first, ids)) = self.stored.begin_chunks(count) else {
             let error = Error::invalid_argument(format!(
                 "a file cannot have more than {} chunks; increase chunk_size_bytes",
                 i32::MAX
@@ -316,7 +316,7 @@ impl GridFsUploadStream {
                 let data = RawBinaryRef { subtype: BinarySubtype::Generic, bytes };
                 Chunk { id, files_id: &files_id, n, data }
             });
-            let insert = bucket.chunks_in_time()?.clone_with_type::<Chunk<'_>>();
+            let insert = bucket.chunks_with_timeout()?.clone_with_type::<Chunk<'_>>();
             let insert = insert.insert_many(chunks);
             insert.await.map(drop)
         }));
@@ -337,7 +337,7 @@ impl GridFsUploadStream {
         let bucket = self.bucket.clone();
         let answer = begin(self.bucket.client(), async move {
             bucket.ensure_indexes().await?;
-            bucket.files_in_time()?.insert_one(document).await.map(drop)
+            bucket.files_with_timeout()?.insert_one(document).await.map(drop)
         });
         self.state = UploadState::WritingFile(answer, upload_date);
     }
@@ -360,7 +360,7 @@ impl GridFsUploadStream {
 impl Drop for GridFsUploadStream {
     fn drop(&mut self) {
         match self.state {
-            UploadState::Writing | UploadState::Ending if !self.stored.is_nothing() => {}
+            UploadState::Writing | UploadState::Ending if !self.stored.is_empty() => {}
             // The file's document may exist, or chunks are to stay behind after an error.
             _ => return,
         }
@@ -370,7 +370,7 @@ impl Drop for GridFsUploadStream {
             if let Some(answer) = in_flight
                 && let Ok(Ok(())) = answer.await
             {
-                stored.settle();
+                stored.confirm_chunks();
             }
             stored.delete_in_background(&bucket, &id).await;
         });

@@ -11,7 +11,7 @@ use steadfast_core::{
 use super::{Concern, add_read_concern, add_write_concern, find::checked_batch_size};
 use crate::{
     Database,
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind, Target},
     error::{Error, Result},
     namespace::check_database_name,
@@ -23,9 +23,9 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AggregateSource<'a> {
     Database(&'a Database),
-    Collection(&'a Handle),
+    Collection(&'a CollectionHandle),
     /// Collection whose read concern and write concern are not inherited.
-    CollectionWithoutConcerns(&'a Handle),
+    CollectionWithoutConcerns(&'a CollectionHandle),
 }
 
 impl<'a> AggregateSource<'a> {

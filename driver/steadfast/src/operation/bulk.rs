@@ -20,7 +20,7 @@ pub(crate) use self::{
 };
 use super::write::{Settings, head};
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind},
     error::Result,
     options::{BulkWriteOptions, WriteConcern},
@@ -42,24 +42,24 @@ pub(crate) fn settings(options: &BulkWriteOptions) -> Settings<'_> {
 /// Returns the command of a batch, without its statements. `followed` is `true` unless it is the
 /// last.
 pub(crate) fn command(
-    collection: &Handle,
+    collection: &CollectionHandle,
     settings: &Settings<'_>,
     batch: &CollectionBulkBatch,
     followed: bool,
 ) -> Result<Command> {
-    let answered = WriteConcern::nodes(1);
+    let acknowledged = WriteConcern::nodes(1);
     let mut settings = *settings;
     if settings.ordered && followed && !is_acknowledged(collection, &settings) {
         // Without a reply the driver could not decide on the next batch, which might overtake this
         // one on another connection.
-        settings.write_concern = Some(&answered);
+        settings.write_concern = Some(&acknowledged);
     }
     let kind = if batch.has_multi { CommandKind::Write } else { CommandKind::RetryableWrite };
     head(collection, batch.verb, &settings, kind)
 }
 
 /// Returns `true` if the write concern requests a reply.
-pub(crate) fn is_acknowledged(collection: &Handle, settings: &Settings<'_>) -> bool {
+pub(crate) fn is_acknowledged(collection: &CollectionHandle, settings: &Settings<'_>) -> bool {
     let concern = collection.write_concern(settings.write_concern).effective();
     settings.in_transaction || concern.is_none_or(WriteConcern::is_acknowledged)
 }

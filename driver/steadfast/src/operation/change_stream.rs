@@ -8,7 +8,7 @@ use bson::{Bson, Document};
 use super::aggregate::{self, AggregateSource};
 use crate::{
     Client, Database,
-    collection::Handle,
+    collection::CollectionHandle,
     command::Command,
     error::Result,
     operation::get_more::GetMoreOptions,
@@ -35,7 +35,7 @@ pub(crate) enum ChangeStreamScope {
     /// All databases of the deployment. The command runs on this one, `admin`.
     Cluster(Database),
     Database(Database),
-    Collection(Arc<Handle>),
+    Collection(Arc<CollectionHandle>),
 }
 
 impl ChangeStreamScope {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_database_and_a_whole_deployment_are_watched_without_a_collection() {
+    async fn database_and_cluster_streams_name_no_collection() {
         let begun = |scope: ChangeStreamScope| {
             let plan = ChangeStreamPlan {
                 scope,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_option_goes_where_it_belongs() {
+    async fn options_are_sent_in_the_stage_or_in_the_command() {
         let options = ChangeStreamOptions::builder()
             .full_document(FullDocumentType::UpdateLookup)
             .full_document_before_change(FullDocumentBeforeChangeType::Required)

@@ -5,7 +5,7 @@ use bson::{RawDocumentBuf, raw::cstr};
 use super::{add_write_concern, find::checked_batch_size};
 use crate::{
     Database,
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind, Target},
     error::{Error, Result},
     namespace::check_database_name,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub(crate) fn create(
-    collection: &Handle,
+    collection: &CollectionHandle,
     options: Option<&CreateCollectionOptions>,
 ) -> Result<Command> {
     let name = collection.checked_name()?;
@@ -38,7 +38,7 @@ pub(crate) fn create(
 }
 
 pub(crate) fn drop(
-    collection: &Handle,
+    collection: &CollectionHandle,
     options: Option<&DropCollectionOptions>,
 ) -> Result<Command> {
     let name = collection.checked_name()?;
@@ -112,7 +112,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn a_collection_is_created_with_its_options() {
+    async fn create_sends_the_options_of_the_collection() {
         let command = create(&collection(), None).unwrap();
         assert_eq!(body(&command), doc! { "create": "books" });
         let options = CreateCollectionOptions::builder()
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_drop_inherits_the_write_concern() {
+    async fn drop_inherits_the_write_concern() {
         let options = DatabaseOptions::builder().write_concern(WriteConcern::majority()).build();
         let books = database_with(options).collection::<bson::Document>("books");
         let command = drop(&books.handle, None).unwrap();
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unacknowledged_drop_expects_no_reply() {
+    async fn unacknowledged_drop_expects_no_reply() {
         let options =
             DropCollectionOptions::builder().write_concern(WriteConcern::nodes(0)).build();
         assert!(!drop(&collection(), Some(&options)).unwrap().acknowledged);
     }
 
     #[tokio::test]
-    async fn collections_are_listed_by_a_cursor() {
+    async fn list_collections_requests_a_cursor() {
         let (command, _) = list(&database(), false, None).unwrap();
         assert_eq!(body(&command), doc! { "listCollections": 1, "cursor": {} });
         let options = ListCollectionsOptions::builder()

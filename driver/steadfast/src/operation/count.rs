@@ -8,7 +8,7 @@ use super::{
     aggregate::{AggregateSource, aggregate, counting},
 };
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind},
     error::command_error::parse,
     error::{Error, Result},
@@ -18,7 +18,7 @@ use crate::{
 
 /// Returns the `count` command, which uses the collection's metadata.
 pub(crate) fn estimated(
-    collection: &Handle,
+    collection: &CollectionHandle,
     options: Option<&EstimatedDocumentCountOptions>,
 ) -> Result<Command> {
     let none = EstimatedDocumentCountOptions::default();
@@ -45,7 +45,7 @@ pub(crate) fn read_estimated(body: &RawDocument) -> Result<u64> {
 
 /// Returns the `aggregate` that counts matching documents.
 pub(crate) fn documents(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     options: Option<&CountOptions>,
 ) -> Result<Command> {
@@ -88,7 +88,7 @@ pub(crate) fn read_documents(body: &RawDocument) -> Result<u64> {
 
 fn count(number: &Bson) -> Result<u64> {
     number::whole(number)
-        .ok_or_else(|| Error::invalid_response(format!("{number} is not a count of documents")))
+        .ok_or_else(|| Error::invalid_response(format!("{number} is not a number of documents")))
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     use crate::operation::fixture::{assert_invalid_response, body, collection, raw};
 
     #[tokio::test]
-    async fn an_estimate_is_a_plain_count() {
+    async fn estimated_document_count_is_a_count_command() {
         let command = estimated(&collection(), None).unwrap();
         assert_eq!(body(&command), doc! { "count": "books" });
         let options = EstimatedDocumentCountOptions::builder()
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_exact_count_is_a_pipeline() {
+    async fn count_documents_is_an_aggregation() {
         let options = CountOptions::builder().skip(1).limit(2).comment(Bson::from("note")).build();
         let command = documents(&collection(), &doc! { "x": 1 }, Some(&options)).unwrap();
         assert_eq!(
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn counts_out_of_range_are_refused() {
+    async fn limit_beyond_i64_is_rejected() {
         let options = CountOptions::builder().limit(u64::MAX).build();
         let error = documents(&collection(), &doc! {}, Some(&options)).unwrap_err();
         assert!(error.is_invalid_argument());
     }
 
     #[test]
-    fn counts_are_read_whatever_number_they_are() {
+    fn counts_of_any_numeric_type_are_read() {
         assert_eq!(read_estimated(&raw(doc! { "n": 3, "ok": 1 })).unwrap(), 3);
         assert_eq!(read_estimated(&raw(doc! { "n": 3.0, "ok": 1 })).unwrap(), 3);
         let batch = |batch: Vec<Document>| raw(doc! { "cursor": { "firstBatch": batch } });

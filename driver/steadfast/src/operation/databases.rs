@@ -58,7 +58,7 @@ mod tests {
     use crate::operation::fixture::{assert_invalid_response, body, database, raw};
 
     #[test]
-    fn databases_are_listed_from_admin() {
+    fn list_databases_runs_on_admin() {
         let command = list(false, None).unwrap();
         assert_eq!(body(&command), doc! { "listDatabases": 1 });
         assert_eq!(&*command.database, "admin");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_with_and_without_sizes() {
+    fn list_databases_reply_is_read_with_and_without_sizes() {
         let listed = read_list(&raw(doc! {
             "databases": [{ "name": "a", "sizeOnDisk": 8192.0, "empty": false }, { "name": "b" }],
             "ok": 1,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_database_is_dropped_by_its_own_name() {
+    async fn drop_database_runs_on_its_database() {
         let command = drop(&database(), None).unwrap();
         assert_eq!(body(&command), doc! { "dropDatabase": 1 });
         assert_eq!(&*command.database, "library");

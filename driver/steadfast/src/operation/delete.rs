@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::write::{Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind},
     error::Result,
     options::{Collation, DeleteOptions, Hint},
@@ -42,7 +42,7 @@ impl<'a> DeleteStatement<'a> {
 
 /// Returns the command that deletes one document or many.
 pub(crate) fn delete(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     multi: bool,
     options: Option<&DeleteOptions>,

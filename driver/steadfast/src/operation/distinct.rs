@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::add_read_concern;
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind},
     error::Result,
     error::command_error::parse,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(crate) fn distinct(
-    collection: &Handle,
+    collection: &CollectionHandle,
     field: &str,
     filter: &Document,
     options: Option<&DistinctOptions>,
@@ -52,7 +52,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn a_distinct_names_its_field_and_filter() {
+    async fn distinct_sends_key_and_query() {
         let command = distinct(&collection(), "x.y", &doc! { "z": 1 }, None).unwrap();
         assert_eq!(body(&command), doc! { "distinct": "books", "key": "x.y", "query": { "z": 1 } });
         let options = DistinctOptions::builder()

@@ -4,7 +4,7 @@ use bson::{Document, RawDocumentBuf, raw::cstr};
 
 use super::add_read_concern;
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind},
     error::{Error, Result},
     operation::get_more::GetMoreOptions,
@@ -13,7 +13,7 @@ use crate::{
 
 /// Returns the command and the options of the cursor's `getMore`.
 pub(crate) fn find(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     options: Option<&FindOptions>,
 ) -> Result<(Command, GetMoreOptions)> {
@@ -44,7 +44,7 @@ pub(crate) fn find(
 
 /// Returns the command for one document. The cursor is exhausted with the first batch.
 pub(crate) fn one(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     options: Option<FindOneOptions>,
 ) -> Result<(Command, GetMoreOptions)> {
@@ -63,9 +63,12 @@ pub(crate) fn one(
 fn add_size(command: &mut Command, options: &FindOptions) -> Result<()> {
     let limit = options.limit.filter(|limit| *limit != 0);
     if let Some(limit) = limit {
-        let most = limit
-            .checked_abs()
-            .ok_or_else(|| Error::invalid_argument(format!("limit {limit} is out of range")))?;
+        let most = limit.checked_abs().ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "limit {limit} is out of range; use at least {}",
+                -i64::MAX
+            ))
+        })?;
         command.field(cstr!("limit"), most);
     }
     if let Some(batch_size) = options.batch_size {
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_plain_find_is_its_filter() {
+    async fn find_without_options_sends_the_filter_only() {
         let (command, more) = find(&collection(), &doc! { "x": 1 }, None).unwrap();
         assert_eq!(body(&command), doc! { "find": "books", "filter": { "x": 1 } });
         assert_eq!((&*command.name, &*command.database), ("find", "library"));
@@ -183,9 +186,10 @@ mod tests {
     #[tokio::test]
     async fn find_one_without_options_equals_empty_options() {
         let found = |options| one(&collection(), &doc! { "x": 1 }, options).unwrap();
-        let ((plain, more), (asked, more_asked)) = (found(None), found(Some(<_>::default())));
-        assert_eq!(body(&plain), body(&asked));
-        assert_eq!(more.limit, more_asked.limit);
+        let ((plain, more), (with_options, more_with_options)) =
+            (found(None), found(Some(<_>::default())));
+        assert_eq!(body(&plain), body(&with_options));
+        assert_eq!(more.limit, more_with_options.limit);
     }
 
     #[tokio::test]
@@ -198,19 +202,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_limit_of_zero_is_no_limit() {
+    async fn limit_of_zero_is_not_sent() {
         let options = FindOptions::builder().limit(0).build();
         assert_eq!(sent(&options), doc! { "find": "books", "filter": { "x": 1 } });
     }
 
     #[tokio::test]
-    async fn a_batch_as_large_as_the_limit_grows_by_one() {
+    async fn batch_size_equal_to_the_limit_is_incremented() {
         let options = FindOptions::builder().limit(4).batch_size(4).build();
         assert_eq!(sent(&options).get("batchSize"), Some(&Bson::Int32(5)));
     }
 
     #[tokio::test]
-    async fn sizes_out_of_range_are_refused() {
+    async fn limit_and_batch_size_out_of_range_are_rejected() {
         for options in [
             FindOptions::builder().limit(i64::MIN).build(),
             FindOptions::builder().batch_size(u32::MAX).build(),
@@ -221,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn find_one_leaves_no_cursor_open() {
+    async fn find_one_requests_a_single_batch() {
         // pitfall 20
         let options = FindOneOptions::builder().skip(1).build();
         let expected = doc! {

@@ -12,7 +12,7 @@ use super::{
     write_concern_error,
 };
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind, Target},
     decode,
     error::{Error, ErrorKind, Result, WriteFailure},
@@ -61,7 +61,7 @@ struct FindAndModifyFields<'a, U> {
 
 /// Returns the command that updates a document.
 pub(crate) fn update(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     update: &UpdateModifications,
     options: Option<&FindOneAndUpdateOptions>,
@@ -90,7 +90,7 @@ pub(crate) fn update(
 
 /// Returns the command that replaces a document.
 pub(crate) fn replace(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     replacement: &RawDocumentBuf,
     options: Option<&FindOneAndReplaceOptions>,
@@ -119,7 +119,7 @@ pub(crate) fn replace(
 
 /// Returns the command that deletes a document.
 pub(crate) fn delete(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     options: Option<&FindOneAndDeleteOptions>,
 ) -> Result<Command> {
@@ -140,7 +140,7 @@ pub(crate) fn delete(
 }
 
 fn command<U: Serialize>(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     fields: &FindAndModifyFields<'_, U>,
     concern: Option<&WriteConcern>,
@@ -163,7 +163,11 @@ fn command<U: Serialize>(
 fn checked(command: Command, change: Change) -> Result<Command> {
     match command.body.get("update")? {
         Some(update) => change.check(update)?,
-        None => return Err(Error::invalid_argument("the update is empty")),
+        None => {
+            return Err(Error::invalid_argument(
+                "the update is empty; add an operator such as $set",
+            ));
+        }
     }
     Ok(command)
 }

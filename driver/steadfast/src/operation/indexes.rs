@@ -5,7 +5,7 @@ use bson::{RawArrayBuf, raw::cstr};
 use super::{add_write_concern, collections::cursor_field};
 use crate::{
     IndexModel,
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind, Target},
     error::{Error, Result},
     operation::get_more::GetMoreOptions,
@@ -16,7 +16,7 @@ use crate::{
 
 /// Returns the command and the names of the indexes. Indexes without a name get the default one.
 pub(crate) fn create(
-    collection: &Handle,
+    collection: &CollectionHandle,
     mut models: Vec<IndexModel>,
     options: Option<&CreateIndexOptions>,
 ) -> Result<(Command, Vec<String>)> {
@@ -50,14 +50,16 @@ pub(crate) fn create(
 
 fn checked_name_of(model: &IndexModel) -> Result<String> {
     if model.keys.is_empty() {
-        return Err(Error::invalid_argument("keys of the index are empty"));
+        return Err(Error::invalid_argument(
+            "the keys of the index are empty; set at least one field",
+        ));
     }
     Ok(model.name())
 }
 
 /// Returns the command that drops one index, or all except the one on `_id`.
 pub(crate) fn drop(
-    collection: &Handle,
+    collection: &CollectionHandle,
     index: Option<&str>,
     options: Option<&DropIndexOptions>,
 ) -> Result<Command> {
@@ -86,7 +88,7 @@ pub(crate) fn drop(
 
 /// Returns the command and the options of the cursor's `getMore`.
 pub(crate) fn list(
-    collection: &Handle,
+    collection: &CollectionHandle,
     options: Option<&ListIndexesOptions>,
 ) -> Result<(Command, GetMoreOptions)> {
     let name = collection.checked_name()?;

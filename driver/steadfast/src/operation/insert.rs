@@ -8,7 +8,7 @@ use steadfast_wire::fields;
 
 use super::write::{Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind},
     error::{Error, Result},
     options::{InsertManyOptions, InsertOneOptions},
@@ -155,7 +155,7 @@ fn front(length: usize, id: ObjectId) -> Result<[u8; 4 + GENERATED_ID_BYTES]> {
 
 /// Returns the command that inserts one document.
 pub(crate) fn one(
-    collection: &Handle,
+    collection: &CollectionHandle,
     document: Vec<u8>,
     options: Option<&InsertOneOptions>,
 ) -> Result<Command> {

@@ -58,7 +58,11 @@ fn generic_command(
         Some(Err(error)) => {
             return Err(Error::invalid_argument(format!("malformed command: {error}")));
         }
-        None => return Err(Error::invalid_argument("the command is empty")),
+        None => {
+            return Err(Error::invalid_argument(
+                "the command is empty; its first key must be the name of the command",
+            ));
+        }
     };
     Ok(Command {
         name: Cow::Owned(name),
@@ -69,7 +73,7 @@ fn generic_command(
         target: Target::Read(criteria.unwrap_or_default()),
         kind: CommandKind::Generic,
         acknowledged: true,
-        takes_read_concern: false,
+        supports_read_concern: false,
         scope: TransactionScope::Outside,
         abandoned: None,
         session: None,
@@ -104,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_inherits_nothing() {
+    async fn command_inherits_no_concern_of_the_database() {
         let options = DatabaseOptions::builder()
             .read_concern(ReadConcern::majority())
             .selection_criteria(SelectionCriteria::from(ReadPreference::nearest(None)))
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_command_is_refused() {
+    async fn empty_command_is_rejected() {
         assert!(run(&database(), raw(doc! {}), None).unwrap_err().is_invalid_argument());
     }
 

@@ -8,12 +8,15 @@ use serde::Deserialize;
 use crate::error::command_error::parse;
 use crate::{
     SearchIndexModel,
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind, Target},
     error::Result,
 };
 
-pub(crate) fn create(collection: &Handle, models: &[SearchIndexModel]) -> Result<Command> {
+pub(crate) fn create(
+    collection: &CollectionHandle,
+    models: &[SearchIndexModel],
+) -> Result<Command> {
     let mut command = begin(cstr!("createSearchIndexes"), collection)?;
     let mut indexes = RawArrayBuf::new();
     for model in models {
@@ -38,14 +41,18 @@ pub(crate) fn read_create(body: &RawDocument) -> Result<Vec<String>> {
     Ok(created.into_iter().map(|index| index.name).collect())
 }
 
-pub(crate) fn update(collection: &Handle, index: &str, definition: &Document) -> Result<Command> {
+pub(crate) fn update(
+    collection: &CollectionHandle,
+    index: &str,
+    definition: &Document,
+) -> Result<Command> {
     let mut command = begin(cstr!("updateSearchIndex"), collection)?;
     command.field(cstr!("name"), index);
     command.field(cstr!("definition"), RawDocumentBuf::try_from(definition)?);
     Ok(command)
 }
 
-pub(crate) fn drop(collection: &Handle, index: &str) -> Result<Command> {
+pub(crate) fn drop(collection: &CollectionHandle, index: &str) -> Result<Command> {
     let mut command = begin(cstr!("dropSearchIndex"), collection)?;
     command.field(cstr!("name"), index);
     Ok(command)
@@ -57,7 +64,7 @@ pub(crate) fn listing(index: Option<&str>) -> Vec<Document> {
     vec![doc! { "$listSearchIndexes": filter }]
 }
 
-fn begin(name: &'static bson::raw::CStr, collection: &Handle) -> Result<Command> {
+fn begin(name: &'static bson::raw::CStr, collection: &CollectionHandle) -> Result<Command> {
     let collection_name = collection.checked_name()?;
     Ok(Command::new(name, collection_name, &collection.database, Target::Write, CommandKind::Write))
 }
@@ -73,14 +80,14 @@ mod tests {
         options::CollectionOptions,
     };
 
-    fn collection() -> std::sync::Arc<Handle> {
+    fn collection() -> std::sync::Arc<CollectionHandle> {
         collection_with(
             CollectionOptions::builder().write_concern(WriteConcern::majority()).build(),
         )
     }
 
     #[tokio::test]
-    async fn search_indexes_are_made_without_a_write_concern() {
+    async fn create_search_indexes_sends_no_write_concern() {
         let models = [
             SearchIndexModel::builder().definition(doc! { "mappings": {} }).build(),
             SearchIndexModel::builder()
@@ -102,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn search_indexes_are_changed_dropped_and_listed_by_name() {
+    async fn search_indexes_are_updated_dropped_and_listed_by_name() {
         assert_eq!(
             body(&update(&collection(), "near", &doc! { "fields": [] }).unwrap()),
             doc! { "updateSearchIndex": "books", "name": "near", "definition": { "fields": [] } }
@@ -116,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_new_search_indexes_are_read() {
+    fn names_of_created_search_indexes_are_read() {
         let reply = raw(doc! { "ok": 1, "indexesCreated": [{ "id": "1", "name": "a" }] });
         assert_eq!(read_create(&reply).unwrap(), ["a"]);
         assert_invalid_response(read_create(&raw(doc! { "ok": 1 })));

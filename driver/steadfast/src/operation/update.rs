@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::write::{Change, Settings, Verb, WriteReply, append_whole, head, with_statements};
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind},
     error::{Error, Result},
     options::{Collation, Hint, UpdateOptions},
@@ -32,7 +32,7 @@ pub(crate) struct UpdateStatement<'a, U> {
     pub(crate) sort: Option<&'a Document>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -48,14 +48,16 @@ pub(crate) fn append<U: Serialize>(
         bson::serialize_to_buffer(statement, out)?;
         match RawDocument::from_bytes(&out[start..])?.get("u")? {
             Some(u) => change.check(u),
-            None => Err(Error::invalid_argument("the update is empty")),
+            None => {
+                Err(Error::invalid_argument("the update is empty; add an operator such as $set"))
+            }
         }
     })
 }
 
 /// Returns the command that updates or replaces one document, or updates many.
 pub(crate) fn update<U: Serialize>(
-    collection: &Handle,
+    collection: &CollectionHandle,
     filter: &Document,
     (change, u): (Change, &U),
     multi: bool,

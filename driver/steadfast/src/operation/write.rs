@@ -12,7 +12,7 @@ use steadfast_wire::fields;
 
 use super::add_write_concern;
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::{Command, CommandKind, Target},
     error::command_error::parse,
     error::{
@@ -82,7 +82,7 @@ impl Default for Settings<'_> {
 
 /// Returns the command without its statements.
 pub(crate) fn head(
-    collection: &Handle,
+    collection: &CollectionHandle,
     verb: Verb,
     settings: &Settings<'_>,
     kind: CommandKind,
@@ -152,7 +152,7 @@ impl WriteReply {
             None => parse(body)?,
         };
         if reply.n.is_none() {
-            return Err(Error::invalid_response("the reply to a write does not say how many (n)"));
+            return Err(Error::invalid_response("the reply to a write has no field n"));
         }
         let indexes = reply.write_errors.iter().map(|error| error.index);
         let beyond = indexes
@@ -160,7 +160,7 @@ impl WriteReply {
             .find(|index| *index >= count);
         if let Some(index) = beyond {
             return Err(Error::invalid_response(format!(
-                "the reply to {count} writes contains an error with the index {index}"
+                "the reply to {count} writes contains an item with the index {index}"
             )));
         }
         if reply.n < Some(reply.upserted.len() as u64) {
@@ -252,7 +252,9 @@ impl Change {
         let first = document.iter_elements().next().transpose()?;
         let first = first.as_ref().map(|element| element.key().as_str());
         match (self, first) {
-            (Self::Update, None) => Err(Error::invalid_argument("the update is empty")),
+            (Self::Update, None) => {
+                Err(Error::invalid_argument("the update is empty; add an operator such as $set"))
+            }
             (Self::Update, Some(key)) if !key.starts_with('$') => {
                 Err(Error::invalid_argument(format!(
                     "an update must consist of operators such as $set, but begins with {key:?}; use replace_one for a replacement"

@@ -93,17 +93,18 @@ options! {
         /// Creates a capped collection (`capped`) if `true`: once it is full, new documents replace
         /// the oldest. Requires a `size`. Defaults to `false`.
         capped: bool,
-        /// Maximum size of a capped collection in bytes (`size`).
+        /// Maximum size of a capped collection in bytes (`size`). Required for a capped collection.
         #[serde(deserialize_with = "crate::serde_helpers::number::optional")]
         size: u64,
         /// Maximum number of documents in a capped collection (`max`). Defaults to no limit; `size`
         /// takes precedence.
         #[serde(deserialize_with = "crate::serde_helpers::number::optional")]
         max: u64,
-        /// Configuration of the storage engine (`storageEngine`).
+        /// Configuration of the storage engine (`storageEngine`). Defaults to none.
         storage_engine: Document,
         /// Schema validation rules (`validator`), in the form of a filter. See
         /// [schema validation](https://www.mongodb.com/docs/manual/core/schema-validation/).
+        /// Defaults to none.
         validator: Document,
         /// Writes that are validated (`validationLevel`). Defaults to
         /// [`Strict`](crate::options::ValidationLevel::Strict).
@@ -113,8 +114,10 @@ options! {
         validation_action: ValidationAction,
         /// Source collection or view of a view (`viewOn`). With it, a view is created instead of a
         /// collection. See [views](https://www.mongodb.com/docs/manual/core/views/).
+        /// Defaults to none.
         view_on: String,
         /// Aggregation pipeline of a view (`pipeline`), applied to the source in `view_on`.
+        /// Defaults to none.
         pipeline: Vec<Document>,
         /// Default collation of the collection or view (`collation`). Operations can override that
         /// of a collection. Defaults to binary comparison. See
@@ -128,6 +131,7 @@ options! {
         index_option_defaults: IndexOptionDefaults,
         /// Creates a time series collection with these options (`timeseries`). See
         /// [time series](https://www.mongodb.com/docs/manual/core/timeseries-collections/).
+        /// Defaults to none.
         timeseries: TimeseriesOptions,
         /// Age at which documents of a time series or clustered collection expire
         /// (`expireAfterSeconds`), rounded down to whole seconds. Defaults to no expiry.
@@ -138,18 +142,19 @@ options! {
         /// [change streams](https://www.mongodb.com/docs/manual/changeStreams/).
         change_stream_pre_and_post_images: ChangeStreamPreAndPostImages,
         /// Creates a clustered collection, stored in the order of this index (`clusteredIndex`).
-        /// See
-        /// [clustered collections](https://www.mongodb.com/docs/manual/core/clustered-collections/).
+        /// See [clustered collections](https://www.mongodb.com/docs/manual/core/clustered-collections/).
+        /// Defaults to none.
         #[serde(deserialize_with = "clustered_index_or_true")]
         clustered_index: ClusteredIndex,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         #[serde(skip_deserializing)]
         comment: Bson,
     }
 }
 
 /// Writes that are validated against the `validator` of a collection (`validationLevel`).
+/// See [schema validation](https://www.mongodb.com/docs/manual/core/schema-validation/).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -163,6 +168,7 @@ pub enum ValidationLevel {
 }
 
 /// Action on documents that violate the `validator` of a collection (`validationAction`).
+/// See [schema validation](https://www.mongodb.com/docs/manual/core/schema-validation/).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -178,6 +184,7 @@ pub enum ValidationAction {
 
 /// Index of a clustered collection (`clusteredIndex`). The default is a unique index on `_id`, the
 /// only one that servers support.
+/// See [clustered collections](https://www.mongodb.com/docs/manual/core/clustered-collections/).
 ///
 /// ```
 /// use steadfast::{bson::doc, options::ClusteredIndex};
@@ -359,6 +366,8 @@ pub enum TimeseriesGranularity {
 }
 
 /// Storage of pre- and post-images for change streams (`changeStreamPreAndPostImages`).
+/// See
+/// [pre- and post-images](https://www.mongodb.com/docs/manual/changeStreams/#change-streams-with-document-pre--and-post-images).
 ///
 /// ```
 /// use steadfast::options::ChangeStreamPreAndPostImages;
@@ -429,7 +438,7 @@ options! {
         /// Defaults to the server's choice, which depends on the user's privileges.
         authorized_databases: bool,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Filter on the fields of each database entry (`filter`), such as `name`. Defaults to all
         /// databases.
@@ -456,7 +465,7 @@ options! {
         #[serde(skip_serializing)]
         batch_size: u32,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Filter on the fields of each collection entry (`filter`), such as `name`. Defaults to
         /// all collections.

@@ -29,10 +29,10 @@ options! {
         /// to be created with `changeStreamPreAndPostImages`.
         full_document_before_change: FullDocumentBeforeChangeType,
         /// Cluster time to start at (`startAtOperationTime`). Events at or after it are returned.
-        /// Mutually exclusive with `resume_after` and `start_after`.
+        /// Mutually exclusive with `resume_after` and `start_after`. Defaults to none.
         start_at_operation_time: Timestamp,
         /// Resume token of the event to start after (`startAfter`). Unlike `resume_after`, it also
-        /// accepts the token of an invalidate event.
+        /// accepts the token of an invalidate event. Defaults to none.
         start_after: ResumeToken,
         /// Maximum time that the server waits for new events before it returns an empty batch
         /// (`maxAwaitTimeMS`, sent as `maxTimeMS` of each `getMore`). Defaults to one second on the
@@ -62,12 +62,12 @@ options! {
         /// [expanded events](https://www.mongodb.com/docs/manual/reference/change-events/).
         show_expanded_events: bool,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         #[serde(skip_serializing)]
         comment: Bson,
     } by hand {
         /// Resume token of the event to start after (`resumeAfter`). Mutually exclusive with
-        /// `start_after` and `start_at_operation_time`.
+        /// `start_after` and `start_at_operation_time`. Defaults to none.
         resume_after: ResumeToken,
     }
 }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_values_are_passed_on() {
+    fn unknown_values_are_sent_unchanged() {
         let given = doc! {
             "fullDocument": "whenAvailable", "fullDocumentBeforeChange": "off",
             "resumeAfter": { "_data": "00" }, "showExpandedEvents": true,

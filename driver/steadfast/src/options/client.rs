@@ -86,17 +86,18 @@ macro_rules! client_options {
 
 client_options! {
     /// Application name (`appName`) in the server's log, the profiler and `$currentOp`, at most 128
-    /// bytes.
+    /// bytes. Defaults to none.
     app_name: String,
     /// Command event handler, called with each `CommandEvent`: command started, succeeded and
-    /// failed.
+    /// failed. Defaults to none.
     command_event_handler: EventHandler<CommandEvent>,
-    /// CMAP event handler, called with each `CmapEvent` of a connection pool.
+    /// CMAP event handler, called with each `CmapEvent` of a connection pool. Defaults to none.
     cmap_event_handler: EventHandler<CmapEvent>,
     /// Retry event handler, called with each `RetryEvent`: retries, and retries that client
-    /// backpressure prevented.
+    /// backpressure prevented. Defaults to none.
     retry_event_handler: EventHandler<RetryEvent>,
     /// SDAM event handler, called with each `SdamEvent` of server discovery and monitoring.
+    /// Defaults to none.
     sdam_event_handler: EventHandler<SdamEvent>,
     /// Compressors for network messages (`compressors`), in order of preference. Each requires its
     /// cargo feature (`snappy`, `zlib`, `zstd`); others are ignored with a warning. Defaults to no

@@ -44,6 +44,7 @@ options! {
 
 options! {
     /// Options of [`open_upload_stream`](crate::gridfs::GridFsBucket::open_upload_stream).
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -65,6 +66,7 @@ options! {
 options! {
     /// Options of
     /// [`open_download_stream_by_name`](crate::gridfs::GridFsBucket::open_download_stream_by_name).
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -83,6 +85,7 @@ options! {
 
 options! {
     /// Options of [`GridFsBucket::find`](crate::gridfs::GridFsBucket::find).
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -132,6 +135,7 @@ impl From<GridFsFindOptions> for FindOptions {
 
 options! {
     /// Options of [`GridFsBucket::find_one`](crate::gridfs::GridFsBucket::find_one).
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {

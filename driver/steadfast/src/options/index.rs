@@ -22,10 +22,11 @@ options! {
     /// ```
     pub struct IndexOptions, IndexOptionsBuilder {
         /// Builds the index in the background (`background`) if `true`. Ignored since MongoDB 4.2.
+        /// Defaults to `false`.
         background: bool,
         /// Age at which documents expire (`expireAfterSeconds`), rounded down to whole seconds.
         /// Makes the index a [TTL index](https://www.mongodb.com/docs/manual/core/index-ttl/) on a
-        /// date field.
+        /// date field. Defaults to none.
         #[serde(rename = "expireAfterSeconds", with = "crate::serde_helpers::seconds")]
         expire_after: Duration,
         /// Name of the index (`name`). Defaults to the keys with their kinds, such as
@@ -34,7 +35,7 @@ options! {
         /// Indexes only documents that contain the indexed field (`sparse`) if `true`. Defaults to
         /// `false`.
         sparse: bool,
-        /// Configuration of the storage engine (`storageEngine`).
+        /// Configuration of the storage engine (`storageEngine`). Defaults to none.
         storage_engine: Document,
         /// Rejects documents with duplicate keys (`unique`) if `true`. Defaults to `false`.
         unique: bool,
@@ -64,21 +65,24 @@ options! {
         /// Lower bound of the coordinates of a 2d index (`min`). Defaults to -180.
         min: f64,
         /// Bucket size of a geoHaystack index (`bucketSize`). Not supported since MongoDB 5.0.
+        /// Defaults to none.
         #[serde(serialize_with = "small_count")]
         bucket_size: u32,
         /// Filter of a partial index (`partialFilterExpression`): only documents that match are
         /// indexed. See [partial indexes](https://www.mongodb.com/docs/manual/core/index-partial/).
+        /// Defaults to none.
         partial_filter_expression: Document,
         /// Collation of the index (`collation`). Defaults to the collation of the collection. See
         /// [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
         /// Fields that a wildcard index includes or excludes (`wildcardProjection`).
+        /// Defaults to none.
         wildcard_projection: Document,
         /// Hides the index from the query planner (`hidden`) if `true`. Defaults to `false`. See
         /// [hidden indexes](https://www.mongodb.com/docs/manual/core/index-hidden/).
         hidden: bool,
         /// Marks the index of a clustered collection (`clustered`) if `true`. Reported by
-        /// `listIndexes`, never sent.
+        /// `listIndexes`, never sent. Defaults to `false`.
         #[serde(skip_serializing)]
         clustered: bool,
     }
@@ -205,7 +209,7 @@ options! {
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -234,7 +238,7 @@ options! {
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -266,7 +270,7 @@ options! {
         #[serde(skip_serializing)]
         batch_size: u32,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }

@@ -12,6 +12,7 @@ use steadfast_core::{
 use super::Collation;
 
 /// Index to use (`hint`).
+/// See [`cursor.hint()`](https://www.mongodb.com/docs/manual/reference/method/cursor.hint/).
 ///
 /// ```no_run
 /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -84,7 +85,7 @@ options! {
         #[serde(skip_serializing)]
         batch_size: u32,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Type of the cursor (`tailable` and `awaitData`; `cursorType` in other drivers). Defaults
         /// to [`NonTailable`](crate::options::CursorType::NonTailable).
@@ -96,7 +97,7 @@ options! {
         /// value in a single batch (`singleBatch`). Zero means no limit. Defaults to no limit.
         #[serde(skip_serializing)]
         limit: i64,
-        /// Exclusive upper bound of the index keys (`max`). Requires a `hint`.
+        /// Exclusive upper bound of the index keys (`max`). Requires a `hint`. Defaults to none.
         max: Document,
         /// Maximum time that the server waits for new documents before it returns an empty batch
         /// (`maxAwaitTimeMS`, sent as `maxTimeMS` of each `getMore`). For cursors of type
@@ -108,7 +109,7 @@ options! {
         /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// Inclusive lower bound of the index keys (`min`). Requires a `hint`.
+        /// Inclusive lower bound of the index keys (`min`). Requires a `hint`. Defaults to none.
         min: Document,
         /// Disables the server's idle cursor timeout (`noCursorTimeout`) if `true`. Defaults to
         /// `false`: a server closes a cursor after 10 minutes without a `getMore`.
@@ -142,7 +143,7 @@ options! {
         /// [`Iteration`](crate::options::TimeoutMode::Iteration).
         #[serde(skip)]
         timeout_mode: TimeoutMode,
-        /// Variables (`let`) for the filter, used there as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`. Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
     }
@@ -168,17 +169,17 @@ options! {
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
-        /// Exclusive upper bound of the index keys (`max`). Requires a `hint`.
+        /// Exclusive upper bound of the index keys (`max`). Requires a `hint`. Defaults to none.
         max: Document,
         /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
         /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
         max_time: Duration,
-        /// Inclusive lower bound of the index keys (`min`). Requires a `hint`.
+        /// Inclusive lower bound of the index keys (`min`). Requires a `hint`. Defaults to none.
         min: Document,
         /// Fields to include or exclude (`projection`). Defaults to all fields.
         projection: Document,
@@ -201,7 +202,7 @@ options! {
         /// Sort order (`sort`). The first document in this order is returned. Defaults to the order
         /// of the index or of storage.
         sort: Document,
-        /// Variables (`let`) for the filter, used there as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`. Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
     }
@@ -262,13 +263,13 @@ options! {
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         hint: Hint,
         /// Maximum time that the server waits for new documents before it returns an empty batch
         /// (`maxAwaitTimeMS`, sent as `maxTimeMS` of each `getMore`). For pipelines that begin with
-        /// `$changeStream`.
+        /// `$changeStream`. Defaults to one second on the server.
         #[serde(rename = "maxAwaitTimeMS", with = "crate::serde_helpers::millis", skip_serializing)]
         max_await_time: Duration,
         /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
@@ -295,7 +296,7 @@ options! {
         /// [`CursorLifetime`](crate::options::TimeoutMode::CursorLifetime).
         #[serde(skip)]
         timeout_mode: TimeoutMode,
-        /// Variables (`let`) for the pipeline, used there as `$$name`.
+        /// Variables (`let`) for the pipeline, used there as `$$name`. Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
     }
@@ -303,6 +304,7 @@ options! {
 
 options! {
     /// Options of [`count_documents`](crate::Collection::count_documents).
+    /// See [`$group`](https://www.mongodb.com/docs/manual/reference/operator/aggregation/group/).
     ///
     /// ```no_run
     /// # async fn run(books: steadfast::Collection<steadfast::bson::Document>) -> steadfast::error::Result<()> {
@@ -338,7 +340,7 @@ options! {
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -371,7 +373,7 @@ options! {
         #[serde(skip_serializing)]
         read_concern: ReadConcern,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -407,7 +409,7 @@ options! {
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
         collation: Collation,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         /// Requires MongoDB 7.1 or later.

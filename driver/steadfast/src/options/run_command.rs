@@ -66,7 +66,7 @@ options! {
         #[serde(skip)]
         timeout_mode: TimeoutMode,
         /// Comment attached to each `getMore` (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }

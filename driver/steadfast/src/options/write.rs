@@ -28,7 +28,7 @@ options! {
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -56,7 +56,7 @@ options! {
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -114,6 +114,7 @@ options! {
         /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
         /// the update modifies. See
         /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
+        /// Defaults to none.
         array_filters: Vec<Document>,
         /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
@@ -130,13 +131,14 @@ options! {
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
         /// Variables (`let`) for the filter and for an update pipeline, used there as `$$name`.
+        /// Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Sort order (`sort`). The first matching document in this order is updated. For
-        /// `update_one` only. Requires MongoDB 8.0 or later.
+        /// `update_one` only. Requires MongoDB 8.0 or later. Defaults to the natural order.
         sort: Document,
     }
 }
@@ -169,14 +171,14 @@ options! {
         /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
         #[serde(skip_serializing)]
         write_concern: WriteConcern,
-        /// Variables (`let`) for the filter, used there as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`. Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Sort order (`sort`). The first matching document in this order is replaced. Requires
-        /// MongoDB 8.0 or later.
+        /// MongoDB 8.0 or later. Defaults to the natural order.
         sort: Document,
     }
 }
@@ -222,11 +224,11 @@ options! {
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         /// Requires MongoDB 4.4 or later.
         hint: Hint,
-        /// Variables (`let`) for the filter, used there as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`. Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -263,6 +265,7 @@ options! {
         /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
         /// the update modifies. See
         /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
+        /// Defaults to none.
         array_filters: Vec<Document>,
         /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
@@ -276,6 +279,7 @@ options! {
         /// which is the default, or after it.
         return_document: ReturnDocument,
         /// Sort order (`sort`). The first matching document in this order is updated.
+        /// Defaults to the natural order.
         sort: Document,
         /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
         /// `false`.
@@ -291,10 +295,11 @@ options! {
         /// Requires MongoDB 4.4 or later.
         hint: Hint,
         /// Variables (`let`) for the filter and for an update pipeline, used there as `$$name`.
+        /// Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -326,6 +331,7 @@ options! {
         /// which is the default, or after it.
         return_document: ReturnDocument,
         /// Sort order (`sort`). The first matching document in this order is replaced.
+        /// Defaults to the natural order.
         sort: Document,
         /// Inserts the replacement if no document matches (`upsert`) and this is `true`. Defaults
         /// to `false`.
@@ -340,11 +346,11 @@ options! {
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         /// Requires MongoDB 4.4 or later.
         hint: Hint,
-        /// Variables (`let`) for the filter, used there as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`. Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -370,6 +376,7 @@ options! {
         /// Fields to include or exclude (`projection`, sent as `fields`). Defaults to all fields.
         projection: Document,
         /// Sort order (`sort`). The first matching document in this order is deleted.
+        /// Defaults to the natural order.
         sort: Document,
         /// Write concern (`writeConcern`). Defaults to the write concern of the collection. See
         /// [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
@@ -381,11 +388,11 @@ options! {
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         /// Requires MongoDB 4.4 or later.
         hint: Hint,
-        /// Variables (`let`) for the filter, used there as `$$name`.
+        /// Variables (`let`) for the filter, used there as `$$name`. Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
     }
 }
@@ -411,9 +418,10 @@ options! {
         /// Skips schema validation (`bypassDocumentValidation`) if `true`. Defaults to `false`.
         bypass_document_validation: bool,
         /// Comment attached to the command (`comment`). It appears in the server's log, the
-        /// profiler and `$currentOp`.
+        /// profiler and `$currentOp`. Defaults to none.
         comment: Bson,
         /// Variables (`let`) for filters and update pipelines, used there as `$$name`.
+        /// Defaults to none.
         #[serde(rename = "let")]
         let_vars: Document,
         /// Write concern (`writeConcern`). Defaults to the write concern of the collection or

@@ -20,7 +20,7 @@ use crate::{connection::Connection, error::Error};
 
 /// Time-out of the reply to a request whose future was dropped. A connection is reusable once the
 /// reply is read.
-const FORGOTTEN_REPLY_LIMIT: Duration = Duration::from_secs(3);
+const DROPPED_REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Checked-out connection. Dropping it checks it in: immediately if no message is in progress,
 /// otherwise after a task has read the outstanding reply. If that is not possible, the connection
@@ -108,7 +108,7 @@ fn check_in(pool: &Pool, conn: PoolConnection<Box<Connection>>) {
 
 /// Reads an outstanding reply and checks the connection in.
 async fn drain(pool: Arc<Pool>, mut conn: PoolConnection<Box<Connection>>) {
-    let drained = tokio::time::timeout(FORGOTTEN_REPLY_LIMIT, conn.payload.drain()).await;
+    let drained = tokio::time::timeout(DROPPED_REPLY_TIMEOUT, conn.payload.drain()).await;
     match drained {
         Ok(Ok(())) => check_in(&pool, conn),
         Ok(Err(error)) => {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use steadfast_core::pool::{WaitCancellation, WaiterId};
 use tokio::{sync::oneshot, time::timeout_at};
 
-use super::{Answer, PinnedBy, Pool, PooledConnection};
+use super::{CheckOutAnswer, PinnedBy, Pool, PooledConnection};
 use crate::{
     deadline,
     error::{Error, ErrorKind, NetworkFailure, Result},
@@ -15,23 +15,23 @@ use crate::{
 pub(super) struct Wait<'a> {
     pool: &'a Arc<Pool>,
     waiter: WaiterId,
-    receiver: oneshot::Receiver<Answer>,
-    over: bool,
+    receiver: oneshot::Receiver<CheckOutAnswer>,
+    finished: bool,
 }
 
 impl<'a> Wait<'a> {
     pub(super) fn new(
         pool: &'a Arc<Pool>,
         waiter: WaiterId,
-        receiver: oneshot::Receiver<Answer>,
+        receiver: oneshot::Receiver<CheckOutAnswer>,
     ) -> Self {
-        Self { pool, waiter, receiver, over: false }
+        Self { pool, waiter, receiver, finished: false }
     }
 
     /// Waits for a connection.
-    pub(super) async fn answer(mut self, until: Option<Instant>) -> Result<PooledConnection> {
+    pub(super) async fn connection(mut self, until: Option<Instant>) -> Result<PooledConnection> {
         let until = match until {
-            Some(until) => Some((until, "in the time that was left".to_owned())),
+            Some(until) => Some((until, "before the deadline of the call".to_owned())),
             None => self.pool.wait_queue_timeout.and_then(|limit| {
                 let name = format!("within waitQueueTimeoutMS ({limit:?})");
                 Some((deadline::now().checked_add(limit)?, name))
@@ -47,21 +47,21 @@ impl<'a> Wait<'a> {
                         // The connection may have arrived after the time-out.
                         match self.receiver.try_recv() {
                             Ok(answer) => Ok(answer),
-                            Err(_) => return Err(self.too_late(&limit)),
+                            Err(_) => return Err(self.timeout_error(&limit)),
                         }
                     }
                 }
             }
         };
-        self.over = true;
+        self.finished = true;
         match answer {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(error)) => Err(self.pool.explain(error)),
+            Ok(Err(error)) => Err(self.pool.check_out_error(error)),
             Err(_) => Err(Error::new(ErrorKind::Shutdown)),
         }
     }
 
-    fn too_late(&self, limit: &str) -> Error {
+    fn timeout_error(&self, limit: &str) -> Error {
         let counts = self.pool.counts();
         let text = if self.pool.load_balanced {
             let cursors = self.pool.pinned.get(PinnedBy::Cursor);
@@ -70,14 +70,14 @@ impl<'a> Wait<'a> {
             format!(
                 "Timeout waiting for connection from the connection pool. maxPoolSize: {}, \
                  connections in use by cursors: {cursors}, connections in use by transactions: \
-                 {transactions}, connections in use by other operations: {} (none came free {limit})",
+                 {transactions}, connections in use by other operations: {} (none became available {limit})",
                 self.pool.max_size,
                 counts.in_use.saturating_sub(cursors + transactions),
             )
         } else {
             format!(
-                "no connection came free {limit}: of {} connections {} are in use and {} being \
-                 opened",
+                "no connection became available {limit}: of {} connections {} are in use and {} are being \
+                 established; increase maxPoolSize if operations often wait",
                 counts.total, counts.in_use, counts.pending
             )
         };
@@ -85,7 +85,7 @@ impl<'a> Wait<'a> {
     }
 
     fn leave(&mut self, why: WaitCancellation) {
-        self.over = true;
+        self.finished = true;
         self.pool.change(|state, effects| {
             state.pool.cancel(self.waiter, why, Instant::now(), effects);
             state.waiters.remove(&self.waiter);
@@ -95,7 +95,7 @@ impl<'a> Wait<'a> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        if !self.over {
+        if !self.finished {
             self.leave(WaitCancellation::Dropped);
         }
     }

@@ -80,7 +80,7 @@ impl Session {
     /// Starts a transaction with the next transaction number.
     pub(crate) fn start_transaction(&self, settings: TransactionSettings) -> Result<()> {
         let mut state = lock(&self.state);
-        let super::State { server, transaction, .. } = &mut *state;
+        let super::SessionState { server, transaction, .. } = &mut *state;
         transaction.start(settings, || server.as_mut()?.next_txn_number())?;
         drop(state);
         drop(self.unpin());
@@ -158,8 +158,8 @@ impl Session {
     }
 
     /// Waits until no other operation of the transaction is in progress.
-    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(self.turn.get_or_init(Arc::default)).lock_owned().await
+    pub(crate) async fn lock_operations(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(self.operation_lock.get_or_init(Arc::default)).lock_owned().await
     }
 
     /// Returns the pin of the transaction.

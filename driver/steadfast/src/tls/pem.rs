@@ -15,7 +15,10 @@ pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path, &read(path)?)? {
         roots.add(certificate).map_err(|error| {
-            bad(path, format!("holds a certificate that is no usable authority: {error}"))
+            bad(
+                path,
+                format!("contains a certificate that cannot be used as an authority: {error}"),
+            )
         })?;
     }
     Ok(roots)
@@ -28,7 +31,7 @@ pub(super) fn client_certificate(
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let content = read(path)?;
     if is_encrypted(&content) {
-        let mut problem = "holds an encrypted private key, which is not supported; decrypt it \
+        let mut problem = "contains an encrypted private key, which is not supported; decrypt it \
                            (openssl pkey -in FILE -out NEW_FILE)"
             .to_owned();
         if password.is_some() {
@@ -40,16 +43,16 @@ pub(super) fn client_certificate(
     match PrivateKeyDer::from_pem_slice(&content) {
         Ok(key) => Ok((certificates, key)),
         Err(rustls::pki_types::pem::Error::NoItemsFound) => {
-            Err(bad(path, "holds no private key".to_owned()))
+            Err(bad(path, "contains no private key".to_owned()))
         }
-        Err(error) => Err(bad(path, format!("holds a malformed private key: {error}"))),
+        Err(error) => Err(bad(path, format!("contains a malformed private key: {error}"))),
     }
 }
 
 fn certificates(path: &Path, content: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(content).collect();
     match certificates {
-        Ok(none) if none.is_empty() => Err(bad(path, "holds no certificate".to_owned())),
+        Ok(none) if none.is_empty() => Err(bad(path, "contains no certificate".to_owned())),
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(bad(path, format!("is malformed: {error}"))),
     }

@@ -24,7 +24,7 @@ use steadfast_core::{
 };
 use tokio::{sync::Notify, task::AbortHandle};
 
-use self::{check::Answer, round_trip::Pinger};
+use self::{check::CheckReply, round_trip::RoundTripMonitor};
 use super::WeakTopology;
 use crate::{
     connection::{Connection, Establisher},
@@ -53,11 +53,11 @@ impl Monitor {
         topology: WeakTopology,
     ) -> Self {
         let signals = Arc::new(Signals::default());
-        let watch = MonitorWatch {
+        let watch = MonitorTask {
             schedule: MonitorSchedule::new(settings, Instant::now()),
             settings,
             connection: None,
-            pinger: None,
+            round_trip_monitor: None,
             signals: Arc::clone(&signals),
             address,
             establisher: Arc::clone(&establisher),
@@ -83,18 +83,18 @@ impl Monitor {
 }
 
 /// State of a monitor's task.
-struct MonitorWatch {
+struct MonitorTask {
     schedule: MonitorSchedule,
     settings: MonitorSettings,
     connection: Option<Connection>,
-    pinger: Option<Pinger>,
+    round_trip_monitor: Option<RoundTripMonitor>,
     signals: Arc<Signals>,
     address: ServerAddress,
     establisher: Arc<Establisher>,
     topology: WeakTopology,
 }
 
-impl MonitorWatch {
+impl MonitorTask {
     async fn run(mut self) {
         loop {
             self.wait_until_due().await;
@@ -134,7 +134,7 @@ impl MonitorWatch {
         }
     }
 
-    async fn perform(&mut self, check: &MonitorCheck) -> Result<Answer, Error> {
+    async fn perform(&mut self, check: &MonitorCheck) -> Result<CheckReply, Error> {
         let limit = self.schedule.timeout(check);
         let work = check::perform(check, &mut self.connection, &self.address, &self.establisher);
         match limit {
@@ -161,7 +161,7 @@ impl MonitorWatch {
         &mut self,
         check: &MonitorCheck,
         heartbeat: &Heartbeat,
-        answer: Answer,
+        answer: CheckReply,
         began: Instant,
     ) {
         // The connection id is known only after the check that opened the connection.
@@ -174,7 +174,7 @@ impl MonitorWatch {
         self.schedule.succeeded(&answer.reply, answer.more_to_come, Instant::now());
         self.ping_if_needed();
         let round_trip = (!check.is_awaited()).then_some(answer.duration);
-        self.tell(Ok(CheckSuccess { reply: answer.reply, round_trip }), None);
+        self.report(Ok(CheckSuccess { reply: answer.reply, round_trip }), None);
     }
 
     fn failed(&mut self, heartbeat: &Heartbeat, error: &Error, began: Instant) {
@@ -183,11 +183,11 @@ impl MonitorWatch {
         self.connection = None;
         self.schedule.failed(kind, Instant::now());
         self.ping_if_needed();
-        self.tell(Err(CheckFailure { kind, message: error.to_string() }), Some(error));
+        self.report(Err(CheckFailure { kind, message: error.to_string() }), Some(error));
     }
 
     fn cancelled(&mut self, heartbeat: &Heartbeat, began: Instant) {
-        let why = "given up: an operation found the server not to answer";
+        let why = "cancelled: an operation failed with a network error";
         self.topology.announce(|| heartbeat.failed(began.elapsed(), why.to_owned()));
         self.connection = None;
         self.schedule.cancelled(Instant::now());
@@ -196,9 +196,9 @@ impl MonitorWatch {
 
     fn ping_if_needed(&mut self) {
         if !self.schedule.needs_round_trip_pings() {
-            self.pinger = None;
-        } else if self.pinger.is_none() {
-            self.pinger = Some(Pinger::start(
+            self.round_trip_monitor = None;
+        } else if self.round_trip_monitor.is_none() {
+            self.round_trip_monitor = Some(RoundTripMonitor::start(
                 self.address.clone(),
                 self.settings,
                 Arc::clone(&self.establisher),
@@ -207,7 +207,7 @@ impl MonitorWatch {
         }
     }
 
-    fn tell(&self, outcome: Result<CheckSuccess, CheckFailure>, cause: Option<&Error>) {
+    fn report(&self, outcome: Result<CheckSuccess, CheckFailure>, cause: Option<&Error>) {
         let input = TopologyInput::Heartbeat { address: self.address.clone(), outcome };
         self.topology.apply(input, cause);
     }

@@ -10,7 +10,7 @@ use steadfast_core::{
 };
 use tokio::time::Instant;
 
-use super::{Server, Topology, View};
+use super::{Server, Topology, TopologyView};
 use crate::{
     deadline::Deadline,
     error::{Error, ErrorKind, Result},
@@ -19,16 +19,16 @@ use crate::{
 };
 
 /// Maximum duration of a wait, so that sums of times do not overflow.
-const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Selected server, and the topology at the selection.
 #[derive(Clone, Debug)]
-pub(crate) struct Selected {
+pub(crate) struct SelectedServer {
     pub(crate) server: Arc<Server>,
-    pub(crate) view: Arc<View>,
+    pub(crate) view: Arc<TopologyView>,
 }
 
-impl Selected {
+impl SelectedServer {
     /// Returns the description of the server.
     pub(crate) fn description(&self) -> Option<&ServerDescription> {
         self.view.description.servers.get(&self.server.address)
@@ -49,7 +49,7 @@ impl Topology {
         now: std::time::Instant,
     ) -> Option<std::time::Instant> {
         let deadline = deadline?;
-        let until = now + self.selection_timeout.min(LONGEST_WAIT);
+        let until = now + self.selection_timeout.min(MAX_WAIT);
         Some(deadline.at().map_or(until, |at| at.min(until)))
     }
 
@@ -61,8 +61,8 @@ impl Topology {
         deprioritized: &[ServerAddress],
         operation: trace::Operation<'_>,
         until: Option<std::time::Instant>,
-    ) -> Result<Selected> {
-        trace::selection_started(self.id, operation, target, || self.known());
+    ) -> Result<SelectedServer> {
+        trace::selection_started(self.id, operation, target, || self.current_description());
         let selected = match self.select_now(target, deprioritized) {
             Ok(Some(selected)) => Ok(selected),
             // Boxed, to keep the future small for the common case.
@@ -70,7 +70,7 @@ impl Topology {
             Err(error) => Err(error),
         };
         match &selected {
-            Ok(Selected { server, view }) => trace::selection_succeeded(
+            Ok(SelectedServer { server, view }) => trace::selection_succeeded(
                 self.id,
                 operation,
                 target,
@@ -78,7 +78,9 @@ impl Topology {
                 &view.description,
             ),
             Err(error) => {
-                trace::selection_failed(self.id, operation, target, error, || self.known());
+                trace::selection_failed(self.id, operation, target, error, || {
+                    self.current_description()
+                });
             }
         }
         selected
@@ -90,24 +92,26 @@ impl Topology {
         deprioritized: &[ServerAddress],
         operation: trace::Operation<'_>,
         until: Option<std::time::Instant>,
-    ) -> Result<Selected> {
+    ) -> Result<SelectedServer> {
         let mut changes = self.view.subscribe();
         let began = Instant::now();
-        let deadline = until.map_or(began + self.selection_timeout.min(LONGEST_WAIT), Into::into);
-        let mut told = false;
+        let deadline = until.map_or(began + self.selection_timeout.min(MAX_WAIT), Into::into);
+        let mut logged = false;
         loop {
             changes.borrow_and_update();
             if let Some(selected) = self.select_now(target, deprioritized)? {
                 return Ok(selected);
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut logged, true) {
                 let left = deadline.saturating_duration_since(Instant::now());
-                trace::selection_waits(self.id, operation, target, left, || self.known());
+                trace::selection_waits(self.id, operation, target, left, || {
+                    self.current_description()
+                });
             }
             self.apply(TopologyInput::NoSuitableServer, None);
             if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
                 let waited = deadline.saturating_duration_since(began);
-                return Err(self.none_in_time(target, waited, until.is_some()));
+                return Err(self.timeout_error(target, waited, until.is_some()));
             }
         }
     }
@@ -116,7 +120,7 @@ impl Topology {
         &self,
         target: SelectionTarget<'_>,
         deprioritized: &[ServerAddress],
-    ) -> Result<Option<Selected>> {
+    ) -> Result<Option<SelectedServer>> {
         if self.is_closed() {
             return Err(Error::new(ErrorKind::Shutdown));
         }
@@ -136,20 +140,20 @@ impl Topology {
         let server = match selection {
             Selection::Selected(server) => view.servers.get(&server.address).cloned(),
             Selection::NoneSuitable => None,
-            Selection::Impossible(error) => return Err(impossible(error)),
+            Selection::Impossible(error) => return Err(selection_error(error)),
         };
-        Ok(server.map(|server| Selected { server, view }))
+        Ok(server.map(|server| SelectedServer { server, view }))
     }
 
-    fn known(&self) -> Arc<TopologyDescription> {
+    fn current_description(&self) -> Arc<TopologyDescription> {
         Arc::clone(&self.view.borrow().description)
     }
 
-    fn none_in_time(&self, target: SelectionTarget<'_>, waited: Duration, until: bool) -> Error {
+    fn timeout_error(&self, target: SelectionTarget<'_>, waited: Duration, until: bool) -> Error {
         let why = selection::explain(&self.view().description, target, &self.selection);
         let limit = self.selection_timeout;
         let message = if until && waited < limit {
-            format!("none in the time that was left ({waited:.1?}): {why}")
+            format!("none within {waited:.1?}, the time left before the deadline: {why}")
         } else {
             format!("none within serverSelectionTimeoutMS ({limit:?}): {why}")
         };
@@ -157,7 +161,7 @@ impl Topology {
     }
 }
 
-fn impossible(error: SelectionError) -> Error {
+fn selection_error(error: SelectionError) -> Error {
     let message = error.to_string();
     match error {
         SelectionError::Incompatible(_) => Error::new(ErrorKind::IncompatibleServer { message }),

@@ -12,13 +12,23 @@ use crate::{dns::Resolver, random::random_below};
 
 impl Topology {
     /// Polls the SRV records while the topology is unknown or sharded.
-    pub(crate) fn follow_srv_records(&self, name: SrvName, resolver: Resolver) {
+    pub(crate) fn poll_srv_records(&self, name: SrvName, resolver: Resolver) {
         let heartbeat = self.monitor_settings.heartbeat_frequency;
-        self.establisher.spawn(follow(self.me.clone(), name, resolver, heartbeat));
+        self.establisher.spawn(poll_in_background(
+            self.weak_self.clone(),
+            name,
+            resolver,
+            heartbeat,
+        ));
     }
 }
 
-async fn follow(topology: WeakTopology, name: SrvName, resolver: Resolver, heartbeat: Duration) {
+async fn poll_in_background(
+    topology: WeakTopology,
+    name: SrvName,
+    resolver: Resolver,
+    heartbeat: Duration,
+) {
     let mut lowest_ttl = Some(Duration::ZERO);
     loop {
         tokio::time::sleep(rescan_interval(lowest_ttl, heartbeat)).await;

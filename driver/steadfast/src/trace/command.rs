@@ -9,7 +9,7 @@ use crate::{error::Error, event::command::CommandEvent};
 const TARGET: &str = "steadfast::command";
 
 /// Returns `true` if a subscriber receives messages about commands.
-pub(crate) fn logs_commands() -> bool {
+pub(crate) fn command_logging_enabled() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn command(
     topology_id: ObjectId,
     max_document_bytes: Option<usize>,
 ) {
-    if !logs_commands() {
+    if !command_logging_enabled() {
         return;
     }
     match event {
@@ -48,26 +48,26 @@ pub(crate) fn command(
             "Command started",
             topology_id,
             event,
-            command = extended_json::shown(&event.command, max_document_bytes),
+            command = extended_json::to_extended_json(&event.command, max_document_bytes),
         ),
         CommandEvent::Succeeded(event) => log!(
             "Command succeeded",
             topology_id,
             event,
             durationMS = as_millis(event.duration),
-            reply = extended_json::shown(&event.reply, max_document_bytes),
+            reply = extended_json::to_extended_json(&event.reply, max_document_bytes),
         ),
         CommandEvent::Failed(event) => log!(
             "Command failed",
             topology_id,
             event,
             durationMS = as_millis(event.duration),
-            failure = why(&event.failure),
+            failure = failure_text(&event.failure),
         ),
     }
 }
 
 /// Returns the text of an error. A custom text is returned as is.
-fn why(error: &Error) -> String {
+fn failure_text(error: &Error) -> String {
     error.get_custom::<String>().cloned().unwrap_or_else(|| error.to_string())
 }

@@ -11,7 +11,7 @@ use super::{as_millis, as_whole_millis};
 const TARGET: &str = "steadfast::connection";
 
 /// Returns `true` if a subscriber receives messages about connections.
-pub(crate) fn logs_connections() -> bool {
+pub(crate) fn connection_logging_enabled() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }
 
@@ -31,7 +31,7 @@ macro_rules! log {
 
 /// Logs an event of a pool or connection.
 pub(crate) fn connection(event: &CmapEvent, topology_id: ObjectId) {
-    if !logs_connections() {
+    if !connection_logging_enabled() {
         return;
     }
     match event {
@@ -77,7 +77,7 @@ pub(crate) fn connection(event: &CmapEvent, topology_id: ObjectId) {
             topology_id,
             event,
             driverConnectionId = event.connection_id,
-            reason = why_closed(event.reason),
+            reason = closed_reason(event.reason),
             error = event.error.as_deref(),
         ),
         CmapEvent::ConnectionCheckoutStarted(event) => {
@@ -87,7 +87,7 @@ pub(crate) fn connection(event: &CmapEvent, topology_id: ObjectId) {
             "Connection checkout failed",
             topology_id,
             event,
-            reason = why_none(event.reason),
+            reason = checkout_failed_reason(event.reason),
             error = event.error.as_deref(),
             durationMS = as_millis(event.duration),
         ),
@@ -104,12 +104,12 @@ pub(crate) fn connection(event: &CmapEvent, topology_id: ObjectId) {
             event,
             driverConnectionId = event.connection_id,
         ),
-        other => debug_assert!(false, "an event that nobody logs: {other:?}"),
+        other => debug_assert!(false, "event without a log message: {other:?}"),
     }
 }
 
 /// Returns the text of the specification, or this driver's for additional reasons.
-fn why_closed(reason: ConnectionClosedReason) -> &'static str {
+fn closed_reason(reason: ConnectionClosedReason) -> &'static str {
     match reason {
         ConnectionClosedReason::Stale => "Connection became stale because the pool was cleared",
         ConnectionClosedReason::Idle => {
@@ -125,7 +125,7 @@ fn why_closed(reason: ConnectionClosedReason) -> &'static str {
 }
 
 /// Returns the text of the specification, or this driver's for additional reasons.
-fn why_none(reason: ConnectionCheckoutFailedReason) -> &'static str {
+fn checkout_failed_reason(reason: ConnectionCheckoutFailedReason) -> &'static str {
     match reason {
         ConnectionCheckoutFailedReason::Timeout => {
             "Wait queue timeout elapsed without a connection becoming available"

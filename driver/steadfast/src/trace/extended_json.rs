@@ -13,21 +13,22 @@ const DEFAULT_MAX_BYTES: usize = 1000;
 const LAST_DATE_AS_TEXT: i64 = 253_402_300_799_999;
 
 /// Returns the document, truncated after `max_bytes`, or before a character there.
-pub(super) fn shown(document: &Document, max_bytes: Option<usize>) -> String {
-    let mut room = Room { text: String::new(), max_bytes: max_bytes.unwrap_or(DEFAULT_MAX_BYTES) };
-    if room.document(document).is_err() {
-        room.text.push_str("...");
+pub(super) fn to_extended_json(document: &Document, max_bytes: Option<usize>) -> String {
+    let mut output =
+        TruncatedText { text: String::new(), max_bytes: max_bytes.unwrap_or(DEFAULT_MAX_BYTES) };
+    if output.document(document).is_err() {
+        output.text.push_str("...");
     }
-    room.text
+    output.text
 }
 
 /// Text of limited size. Writing returns an error once the limit is exceeded.
-struct Room {
+struct TruncatedText {
     text: String,
     max_bytes: usize,
 }
 
-impl Write for Room {
+impl Write for TruncatedText {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
         let left = self.left();
         if piece.len() <= left {
@@ -41,7 +42,7 @@ impl Write for Room {
     }
 }
 
-impl Room {
+impl TruncatedText {
     fn left(&self) -> usize {
         self.max_bytes.saturating_sub(self.text.len())
     }
@@ -175,11 +176,11 @@ mod tests {
     use super::*;
 
     fn whole(document: &Document) -> String {
-        shown(document, Some(usize::MAX))
+        to_extended_json(document, Some(usize::MAX))
     }
 
     #[test]
-    fn every_type_is_shown_as_relaxed_extended_json() {
+    fn every_type_is_formatted_as_relaxed_extended_json() {
         let id = ObjectId::from_bytes([7; 12]);
         let binary = Binary { subtype: BinarySubtype::Uuid, bytes: vec![1, 2, 3, 4] };
         let regex = Regex { pattern: cstr!("^a\"").to_owned(), options: cstr!("i").to_owned() };
@@ -223,23 +224,23 @@ mod tests {
     }
 
     #[test]
-    fn a_long_document_is_cut_and_the_ellipsis_does_not_count() {
+    fn long_document_is_truncated_before_the_ellipsis() {
         let document = doc! { "x": "a".repeat(5000) };
-        let text = shown(&document, None);
+        let text = to_extended_json(&document, None);
         assert_eq!(text.len(), 1003);
         assert!(text.ends_with("a..."));
-        assert_eq!(shown(&document, Some(5)), "{\"x\":...");
-        assert_eq!(shown(&document, Some(0)), "...");
-        assert_eq!(shown(&doc! { "x": 1 }, Some(8)), "{\"x\": 1}");
-        assert_eq!(shown(&doc! { "x": 1 }, Some(7)), "{\"x\": 1...");
+        assert_eq!(to_extended_json(&document, Some(5)), "{\"x\":...");
+        assert_eq!(to_extended_json(&document, Some(0)), "...");
+        assert_eq!(to_extended_json(&doc! { "x": 1 }, Some(8)), "{\"x\": 1}");
+        assert_eq!(to_extended_json(&doc! { "x": 1 }, Some(7)), "{\"x\": 1...");
     }
 
     #[test]
-    fn a_cut_never_splits_a_character() {
+    fn document_is_truncated_at_a_character_boundary() {
         let document = doc! { "x": "🤔".repeat(50) };
         let whole = whole(&document);
         for max_bytes in 0..whole.len() {
-            let text = shown(&document, Some(max_bytes));
+            let text = to_extended_json(&document, Some(max_bytes));
             let kept = text.strip_suffix("...").unwrap();
             assert!(whole.starts_with(kept));
             assert!(kept.len() <= max_bytes && max_bytes < kept.len() + 4);
@@ -247,11 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn long_binary_data_is_cut() {
+    fn long_binary_data_is_truncated() {
         let bytes = vec![0; 1 << 20];
         let document = doc! { "x": Binary { subtype: BinarySubtype::Generic, bytes } };
         for max_bytes in [40, 41, 42, 43, 1000] {
-            let text = shown(&document, Some(max_bytes));
+            let text = to_extended_json(&document, Some(max_bytes));
             assert_eq!(text.len(), max_bytes + 3);
             assert!(text.ends_with("AAA..."));
         }

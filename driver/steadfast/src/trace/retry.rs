@@ -27,7 +27,7 @@ pub(crate) fn retrying(
             backoffMS = backoff.as_secs_f64() * 1000.0,
             tokensLeft = tokens_left,
             reason = reason(),
-            "Command is tried again"
+            "Command is retried"
         );
     }
 }
@@ -36,7 +36,7 @@ pub(crate) fn retrying(
 pub(crate) fn overload_given_up(
     (topology_id, operation): (ObjectId, Operation<'_>),
     failed_attempts: usize,
-    refused_by_budget: bool,
+    budget_exhausted: bool,
     tokens_left: f64,
     reason: impl FnOnce() -> String,
 ) {
@@ -47,10 +47,10 @@ pub(crate) fn overload_given_up(
             operation = operation.name,
             operationId = operation.id,
             failedAttempts = failed_attempts,
-            refusedByBudget = refused_by_budget,
+            budgetExhausted = budget_exhausted,
             tokensLeft = tokens_left,
             reason = reason(),
-            "Command is given up: the server is overloaded"
+            "Command is not retried: the server is overloaded"
         );
     }
 }

@@ -6,7 +6,7 @@ use bson::oid::ObjectId;
 use steadfast_core::{description::TopologyDescription, selection::SelectionTarget};
 use tracing::Level;
 
-use super::{as_whole_millis, topology::Shown};
+use super::{as_whole_millis, topology::DescriptionText};
 use crate::error::{Error, ErrorKind};
 
 const TARGET: &str = "steadfast::server_selection";
@@ -31,7 +31,7 @@ macro_rules! log {
             operation = $operation.name,
             operationId = $operation.id,
             selector = $target.to_string(),
-            topologyDescription = Shown(&$description).to_string(),
+            topologyDescription = DescriptionText(&$description).to_string(),
             $($($own)*)?
             $message
         )
@@ -110,14 +110,14 @@ pub(crate) fn selection_failed(
             operation,
             target,
             known,
-            failure = why(error),
+            failure = failure_text(error),
         );
     }
 }
 
 /// Returns the text of an error, without the servers: by the specification, the topology
 /// description contains them.
-fn why(error: &Error) -> String {
+fn failure_text(error: &Error) -> String {
     match &*error.kind {
         ErrorKind::ServerSelection { .. } => "no suitable server was found in time".to_owned(),
         _ => error.to_string(),

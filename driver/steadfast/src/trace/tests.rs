@@ -151,7 +151,7 @@ fn a_failed_command_has_the_specified_keys_and_types() {
 }
 
 #[test]
-fn a_command_whose_future_was_dropped_says_so() {
+fn dropped_command_is_logged_as_cancelled() {
     let why = "the future of the operation was dropped";
     let failure = Error::new(ErrorKind::Custom(Arc::new(why.to_owned())));
     let captured = capture_one(|| command(&failed("find", failure), id(), None));
@@ -159,7 +159,7 @@ fn a_command_whose_future_was_dropped_says_so() {
 }
 
 #[test]
-fn what_is_not_known_is_left_out() {
+fn unknown_values_are_omitted() {
     let mut connection = through("/tmp/mongodb.sock");
     connection.server_id = None;
     let captured = capture_one(|| command(&started(doc! {}, connection), id(), None));
@@ -170,7 +170,7 @@ fn what_is_not_known_is_left_out() {
 }
 
 #[test]
-fn documents_are_cut_to_the_length_that_the_client_sets() {
+fn documents_are_truncated_to_the_length_of_the_client_options() {
     let event = started(doc! { "insert": "x".repeat(5000) }, through("a"));
     let default = capture_one(|| command(&event, id(), None));
     assert_eq!(default.text("command").len(), 1003);
@@ -183,7 +183,7 @@ fn documents_are_cut_to_the_length_that_the_client_sets() {
 
 /// pitfall 40: the event of a sensitive command is empty, and so is its message.
 #[test]
-fn commands_with_secrets_are_logged_without_them() {
+fn sensitive_commands_are_redacted() {
     let secret = "hunter2";
     assert!(is_sensitive("createUser", &rawdoc! { "createUser": "u", "pwd": secret }));
     let empty = capture_one(|| command(&started(doc! {}, through("a")), id(), None));
@@ -194,7 +194,7 @@ fn commands_with_secrets_are_logged_without_them() {
 
 /// pitfall 40: the failure of a sensitive command does not contain the server's message.
 #[test]
-fn failures_of_commands_with_secrets_are_logged_without_them() {
+fn failures_of_sensitive_commands_are_redacted() {
     let reply = rawdoc! {
         "ok": 0, "code": 18, "codeName": "AuthenticationFailed", "errmsg": "bad hunter2",
         "quoted": "hunter2", "errorLabels": ["RetryableError"],
@@ -242,7 +242,7 @@ fn expect_connection(captured: &Captured, message: &str, own: &[&str]) {
 }
 
 #[test]
-fn the_options_that_were_set_are_logged_with_their_pool() {
+fn pool_created_is_logged_with_its_options() {
     let (_, mut effects) = pool_of(&ConnectionPoolOptions::default(), false);
     expect_connection(&logged(&mut effects)[0], "Connection pool created", &[]);
 
@@ -268,7 +268,7 @@ fn the_options_that_were_set_are_logged_with_their_pool() {
 }
 
 #[test]
-fn the_life_of_a_connection_is_logged() {
+fn connection_lifecycle_is_logged() {
     let now = Instant::now();
     let (mut pool, mut effects) = pool_of(&ConnectionPoolOptions::default(), false);
     effects.clear();
@@ -307,7 +307,7 @@ fn the_life_of_a_connection_is_logged() {
 }
 
 #[test]
-fn a_connection_that_cannot_be_made_is_logged_with_its_error() {
+fn failed_connection_establishment_is_logged_with_its_error() {
     let now = Instant::now();
     let (mut pool, mut effects) = pool_of(&ConnectionPoolOptions::default(), false);
     pool.ready(now, &mut effects);
@@ -332,7 +332,7 @@ fn a_connection_that_cannot_be_made_is_logged_with_its_error() {
 }
 
 #[test]
-fn a_wait_for_a_connection_that_ends_without_one_is_logged_with_the_reason() {
+fn failed_checkout_is_logged_with_its_reason() {
     for (why, reason) in [
         (
             WaitCancellation::TimedOut,
@@ -351,7 +351,7 @@ fn a_wait_for_a_connection_that_ends_without_one_is_logged_with_the_reason() {
 }
 
 #[test]
-fn a_cleared_pool_is_logged_with_the_service_if_there_is_one() {
+fn pool_cleared_is_logged_with_its_service_id() {
     let now = Instant::now();
     let (mut pool, mut effects) = pool_of(&ConnectionPoolOptions::default(), false);
     pool.ready(now, &mut effects);
@@ -386,7 +386,7 @@ fn emitted(effects: Vec<sdam::TopologyEffect>) -> Vec<SdamEvent> {
 }
 
 #[test]
-fn the_life_of_a_topology_is_logged() {
+fn topology_lifecycle_is_logged() {
     let now = Instant::now();
     let settings = TopologySettings::discovering(id(), vec![address()]);
     let (mut deployment, effects) = sdam::Topology::new(settings, now);
@@ -452,7 +452,7 @@ fn expect_selection(captured: &Captured, message: &str, own: &[&str]) {
 }
 
 #[test]
-fn selection_is_logged() {
+fn server_selection_is_logged() {
     let criteria = SelectionCriteria::default();
     let target = SelectionTarget::Read(&criteria);
     let captured = capture_one(|| selection_started(id(), FIND, target, Arc::default));
@@ -478,7 +478,7 @@ fn selection_is_logged() {
 }
 
 #[test]
-fn waiting_for_a_server_is_information_and_the_rest_is_not() {
+fn waiting_for_a_server_is_logged_at_level_info() {
     let left = Duration::from_millis(1999);
     let captured = capture(Level::INFO, || {
         selection_started(id(), FIND, SelectionTarget::Write, || panic!("nobody reads it"));
@@ -492,9 +492,13 @@ fn waiting_for_a_server_is_information_and_the_rest_is_not() {
 }
 
 #[test]
-fn nothing_is_put_into_words_while_nobody_listens() {
+fn messages_are_not_formatted_without_a_subscriber() {
     let captured = capture(Level::ERROR, || {
-        assert!(!logs_commands() && !logs_connections() && !logs_topology());
+        assert!(
+            !command_logging_enabled()
+                && !connection_logging_enabled()
+                && !topology_logging_enabled()
+        );
         let never = || -> Arc<TopologyDescription> { panic!("nobody reads it") };
         let error = Error::new(ErrorKind::Shutdown);
         selection_started(id(), FIND, SelectionTarget::Write, never);

@@ -13,7 +13,7 @@ use super::{as_millis, extended_json};
 const TARGET: &str = "steadfast::topology";
 
 /// Returns `true` if a subscriber receives messages about the topology.
-pub(crate) fn logs_topology() -> bool {
+pub(crate) fn topology_logging_enabled() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn topology(
     topology_id: ObjectId,
     max_document_bytes: Option<usize>,
 ) {
-    if !logs_topology() {
+    if !topology_logging_enabled() {
         return;
     }
     match event {
@@ -77,8 +77,8 @@ pub(crate) fn topology(
         SdamEvent::TopologyDescriptionChanged(event) => log!(
             "Topology description changed",
             topology_id,
-            previousDescription = Shown(&event.previous_description).to_string(),
-            newDescription = Shown(&event.new_description).to_string(),
+            previousDescription = DescriptionText(&event.previous_description).to_string(),
+            newDescription = DescriptionText(&event.new_description).to_string(),
         ),
         SdamEvent::ServerHeartbeatStarted(event) => {
             log_heartbeat!("Server heartbeat started", topology_id, event);
@@ -88,7 +88,7 @@ pub(crate) fn topology(
             topology_id,
             event,
             durationMS = as_millis(event.duration),
-            reply = extended_json::shown(&event.reply, max_document_bytes),
+            reply = extended_json::to_extended_json(&event.reply, max_document_bytes),
         ),
         SdamEvent::ServerHeartbeatFailed(event) => log_heartbeat!(
             "Server heartbeat failed",
@@ -97,14 +97,14 @@ pub(crate) fn topology(
             durationMS = as_millis(event.duration),
             failure = event.failure.as_str(),
         ),
-        other => debug_assert!(false, "an event that nobody logs: {other:?}"),
+        other => debug_assert!(false, "event without a log message: {other:?}"),
     }
 }
 
 /// Topology description in one line.
-pub(super) struct Shown<'a>(pub(super) &'a TopologyDescription);
+pub(super) struct DescriptionText<'a>(pub(super) &'a TopologyDescription);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for DescriptionText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(topology) = self;
         write!(f, "{{ Type: {}", topology.topology_type)?;

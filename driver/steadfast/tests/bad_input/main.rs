@@ -50,7 +50,7 @@ async fn first_error(
 }
 
 #[track_caller]
-fn assert_says(error: &Error, parts: &[&str]) {
+fn assert_message_contains(error: &Error, parts: &[&str]) {
     let text = error.to_string();
     for part in parts {
         assert!(text.contains(part), "{part:?} is missing in: {text}");

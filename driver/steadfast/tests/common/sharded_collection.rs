@@ -16,13 +16,13 @@ impl ShardedCollection {
     /// Creates a collection with this shard key, which begins with a hashed field.
     pub(crate) fn create(namespace: &'static str, key: Document) -> Self {
         let cluster = shared::sharded_cluster().expect("a sharded cluster");
-        let admin = |command| cluster.run_command("admin", command).expect("it is done");
+        let admin = |command| cluster.run_command("admin", command).expect("the command succeeds");
         // Only the test moves chunks.
         admin(doc! { "balancerStop": 1 });
         for shard in cluster.shards() {
             // A shard receives a chunk again only after its orphaned documents are deleted.
             let at_once = doc! { "setParameter": 1, "orphanCleanupDelaySecs": 0 };
-            shard.run_command(0, "admin", at_once).expect("it is set");
+            shard.run_command(0, "admin", at_once).expect("the parameter is set");
         }
         admin(doc! { "shardCollection": namespace, "key": key });
         let collection = Self { cluster, namespace };
@@ -41,7 +41,7 @@ impl ShardedCollection {
     }
 
     /// Moves every chunk to the other shard.
-    pub(crate) fn swap_shards(&self) {
+    pub(crate) fn move_all_chunks(&self) {
         // A shard donates one chunk at a time, over all collections.
         static MIGRATIONS: Mutex<()> = Mutex::new(());
         let _migration = MIGRATIONS.lock().unwrap_or_else(PoisonError::into_inner);

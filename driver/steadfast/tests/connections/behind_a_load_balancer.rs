@@ -1,10 +1,10 @@
-//! Behind a load balancer: no monitors, and cursors bound to their connections.
+//! Load-balanced mode: no monitors, and cursors and transactions pinned to their connections.
 
 use steadfast::bson::oid::ObjectId;
 
 use super::*;
 
-/// A server with a cursor of three batches.
+/// Server with a cursor of three batches.
 fn cursor_server() -> Server {
     Server::with_handler(Role::LoadBalanced, |request| {
         let batch = |id: i64, field: &str, x: i32| {
@@ -14,7 +14,7 @@ fn cursor_server() -> Server {
         match request.name.as_str() {
             "find" => Some(vec![Step::Reply(batch(7, "firstBatch", 0))]),
             "getMore" => {
-                // The connection has seen hello, find, and one getMore or none.
+                // The connection has received `hello`, `find`, and at most one `getMore`.
                 let id = if earlier < 3 { 7 } else { 0 };
                 Some(vec![Step::Reply(batch(id, "nextBatch", earlier))])
             }
@@ -52,7 +52,7 @@ async fn a_cursor_pins_its_connection_until_it_is_exhausted() {
     let pinned = log.connections_of("find")[0];
     assert_eq!(log.connections_of("getMore"), [pinned, pinned]);
     assert!(log.connections_of("ping")[..2].iter().all(|&other| other != pinned));
-    // Both connections are free again.
+    // Both connections are available again.
     let pings = [start(&client, "ping"), start(&client, "ping")];
     for ping in pings {
         assert!(ping.await.unwrap().is_ok());
@@ -90,7 +90,7 @@ async fn command_events_have_the_service_id() {
 }
 
 #[tokio::test]
-async fn unacknowledged_writes_take_hints() {
+async fn unacknowledged_writes_send_hints() {
     let server = Server::lenient(Role::LoadBalanced);
     let client = Client::with_uri_str(server.uri("loadBalanced=true&w=0")).await.unwrap();
     let people = client.database("db").collection::<Document>("people");
@@ -112,14 +112,14 @@ fn cleared_services(events: &Recorder<CmapEvent>) -> Vec<Option<ObjectId>> {
     services.collect()
 }
 
-/// The service that each connection is said to lead to.
+/// `serviceId` number `number`.
 fn service(number: u8) -> ObjectId {
     ObjectId::from_bytes([number; 12])
 }
 
 #[tokio::test]
 async fn failed_authentication_clears_the_pool_of_its_service() {
-    // A network error, a command error and a reply that makes no sense.
+    // A network error, a command error and a malformed reply.
     let ways = [
         vec![Step::HangUp],
         vec![Step::Reply(doc! { "ok": 0, "code": 18, "errmsg": "wrong password" })],
@@ -131,7 +131,7 @@ async fn failed_authentication_clears_the_pool_of_its_service() {
         });
         let uri = server.uri("loadBalanced=true").replace("://", "://user:pencil@");
         let (client, events) = client_with_cmap(&uri).await;
-        run(&client, "ping").await.expect_err("nobody is let in");
+        run(&client, "ping").await.expect_err("authentication fails");
         let max_time_ms: Vec<_> = events.seen().iter().filter_map(kind_of_failure).collect();
         assert_eq!(max_time_ms, ["created", "cleared", "closed", "check-out failed"]);
         assert_eq!(cleared_services(&events), [Some(service(7))]);
@@ -160,12 +160,13 @@ async fn failed_handshake_clears_no_pool() {
             request.is_hello().then(|| way.clone())
         });
         let (client, events) = client_with_cmap(&server.uri("loadBalanced=true")).await;
-        run(&client, "ping").await.expect_err("there is no connection to be had");
+        run(&client, "ping").await.expect_err("no connection is available");
         assert_eq!(cleared_services(&events), []);
     }
 }
 
-/// Both connections were at their authentication when the first failed: the second failure is no news.
+/// Both connections are authenticating when the first fails. The second failure has an old generation and clears
+/// nothing.
 #[tokio::test]
 async fn connections_of_one_service_that_fail_together_clear_its_pool_once() {
     let gate = Gate::closed();
@@ -173,7 +174,7 @@ async fn connections_of_one_service_that_fail_together_clear_its_pool_once() {
         let gate = gate.clone();
         move |request| match request.name.as_str() {
             "saslStart" => Some(vec![Step::WaitFor(gate.clone()), Step::HangUp]),
-            // The third connection, and what comes after it, leads to another service.
+            // The third and later connections lead to another service.
             _ if request.is_hello() => {
                 let number = if request.connection <= 2 { 7 } else { 8 };
                 Some(vec![Step::Hello(doc! { "serviceId": service(number) })])
@@ -187,16 +188,16 @@ async fn connections_of_one_service_that_fail_together_clear_its_pool_once() {
     server.wait_for(|log| log.named("saslStart").len() == 3).await;
     gate.open();
     for ping in pings {
-        ping.await.unwrap().expect_err("nobody is let in");
+        ping.await.unwrap().expect_err("authentication fails");
     }
     let cleared = cleared_services(&events);
     let times = |number| cleared.iter().filter(|it| **it == Some(service(number))).count();
     assert_eq!(times(7), 1, "{cleared:?}");
-    // Who waited when their connection was given up gets another one, which fails, too.
+    // An operation whose connection is closed gets another connection, which fails, too.
     assert!(times(8) >= 1 && times(7) + times(8) == cleared.len(), "{cleared:?}");
 }
 
-/// The specification's words.
+/// Message given by the specification.
 #[tokio::test]
 async fn server_without_load_balancing_is_rejected_with_the_specified_message() {
     let server = Server::lenient(Role::Mongos);
@@ -206,7 +207,7 @@ async fn server_without_load_balancing_is_rejected_with_the_specified_message() 
     let words = "Driver attempted to initialize in load balancing mode, but the server does not \
                  support this mode.";
     assert_eq!(message, words);
-    assert_says(&error, &[&server.address()]);
+    assert_message_contains(&error, &[&server.address()]);
 }
 
 #[tokio::test]
@@ -235,7 +236,7 @@ async fn wait_queue_timeout_error_counts_connections_by_use() {
         let error = ping.await.unwrap().expect_err("all connections are in use");
         let text = "Timeout waiting for connection from the connection pool. maxPoolSize: 4, \
                     connections in use by";
-        assert_says(&error, &[&format!("{text} {used}"), &server.address()]);
+        assert_message_contains(&error, &[&format!("{text} {used}"), &server.address()]);
         assert!(error.is_network_timeout(), "{error:?}");
     };
     let cursors = [bounded(people.find(doc! {})).await, bounded(people.find(doc! {})).await];
@@ -250,7 +251,7 @@ async fn wait_queue_timeout_error_counts_connections_by_use() {
                   operations: 1",
     )
     .await;
-    // A cursor of the transaction stays on the transaction's connection.
+    // A cursor of the transaction uses the pinned connection of the transaction.
     let within = bounded(people.find(doc! {}).session(&mut session)).await.unwrap();
     let [_, closed] = cursors;
     drop(closed);

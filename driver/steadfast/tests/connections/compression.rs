@@ -1,4 +1,4 @@
-//! Compression: agreed upon in the handshake, used both ways, and never for secrets.
+//! Compression: negotiated in the handshake, used in both directions, never for authentication commands.
 
 use super::*;
 
@@ -11,7 +11,7 @@ async fn compresses_both_directions(name: &'static str) {
     let admin = client.database("admin");
     let mut ping = doc! { "ping": 1, "comment": "x".repeat(1000) };
     assert_eq!(bounded(admin.run_command(ping.clone())).await.unwrap(), doc! { "ok": 1 });
-    // pitfall 46: what carries secrets is never compressed.
+    // pitfall 46: commands with secrets are never compressed.
     for secret in ["saslStart", "saslContinue", "authenticate", "createUser", "hello"] {
         bounded(admin.run_command(doc! { secret: 1 })).await.unwrap();
     }
@@ -23,7 +23,7 @@ async fn compresses_both_directions(name: &'static str) {
     ping.insert("$db", "admin");
     let mut sent = log.named("ping")[0].body.clone();
     sent.remove("lsid");
-    assert_eq!(sent, ping, "nothing is lost on the way");
+    assert_eq!(sent, ping, "the command arrives unchanged");
     let offered = log.requests[0].body.get_array("compression").unwrap();
     assert_eq!(offered.iter().filter_map(|name| name.as_str()).collect::<Vec<_>>(), [name]);
 }

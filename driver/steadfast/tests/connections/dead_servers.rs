@@ -1,15 +1,15 @@
-//! Servers that die while operations wait for them, and come back.
+//! Servers that stop responding while operations wait for replies, and recover.
 
 use super::*;
 
 const SHORT_TIMEOUTS: &str = "heartbeatFrequencyMS=500&connectTimeoutMS=400";
 
-/// Whether it is a hello of the monitor's after the first.
+/// Returns `true` for a `hello` of the monitor after the first.
 fn is_later_heartbeat(request: &Request) -> bool {
     request.connection == 1 && request.is_hello() && request.earlier_requests > 0
 }
 
-/// The next heartbeat is due, and is not answered in time.
+/// Waits until the next heartbeat was sent, and lets its time-out expire.
 async fn expire_heartbeat(server: &Server, clock: &Clock) {
     clock.pass(Duration::from_millis(500)).await;
     server.wait_for(|log| log.requests.iter().any(is_later_heartbeat)).await;
@@ -26,24 +26,24 @@ async fn operations_are_interrupted_when_the_heartbeat_fails() {
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
     expire_heartbeat(&server, &clock).await;
-    let error = slow.await.unwrap().expect_err("nothing is ever answered");
+    let error = slow.await.unwrap().expect_err("the server sends no reply");
     assert!(error.is_network_error(), "{error:?}");
-    assert_says(&error, &["interrupted", &server.address()]);
+    assert_message_contains(&error, &["interrupted", &server.address()]);
 }
 
 #[tokio::test]
 async fn blocked_sends_are_interrupted_when_the_heartbeat_fails() {
     let server = Server::with_handler(Role::Standalone, |request| {
-        // After the handshake, nothing is read from the connection any more.
-        let deaf = || vec![Step::Hello(doc! {}), Step::WaitFor(Gate::closed())];
+        // After the handshake, the server reads nothing from the connection.
+        let not_reading = || vec![Step::Hello(doc! {}), Step::WaitFor(Gate::closed())];
         match is_handshake_for_operations(request) {
-            true => Some(deaf()),
+            true => Some(not_reading()),
             false => is_later_heartbeat(request).then(Vec::new),
         }
     });
     let clock = Clock::stopped();
     let (client, commands) = client_with_commands(&server.uri(SHORT_TIMEOUTS)).await;
-    // More than the buffers on the way can hold.
+    // More bytes than the socket buffers hold.
     let command = doc! { "slow": 1, "text": "x".repeat(40_000_000) };
     let database = client.database("db");
     let sending = bounded(database.run_command(command));
@@ -53,7 +53,7 @@ async fn blocked_sends_are_interrupted_when_the_heartbeat_fails() {
     });
     let error = sent.expect_err("it cannot be sent");
     assert!(error.is_network_error(), "{error:?}");
-    assert_says(&error, &["interrupted", &server.address()]);
+    assert_message_contains(&error, &["interrupted", &server.address()]);
 }
 
 #[tokio::test]
@@ -68,5 +68,5 @@ async fn a_recovered_server_is_used_again() {
     dead.store(true, std::sync::atomic::Ordering::SeqCst);
     run(&client, "ping").await.expect_err("it hangs up");
     dead.store(false, std::sync::atomic::Ordering::SeqCst);
-    run(&client, "ping").await.expect("it is found again");
+    run(&client, "ping").await.expect("the server is available again");
 }

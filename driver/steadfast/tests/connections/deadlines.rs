@@ -1,5 +1,5 @@
-//! A call with a time limit ends by its deadline, whatever it is at, and says what it was at. That
-//! costs no connection.
+//! A call with a time-out (`timeoutMS`) ends at its deadline in every phase, reports the time of each phase, and
+//! closes no connection.
 
 use steadfast::{
     Collection,
@@ -10,7 +10,7 @@ use steadfast::{
 use super::*;
 
 const TIMEOUT: Duration = Duration::from_millis(150);
-/// Longer than any test takes.
+/// Time-out that no test reaches.
 const LONG_TIMEOUT: Duration = Duration::from_secs(600);
 
 #[track_caller]
@@ -26,9 +26,9 @@ fn spent(error: &Error) -> TimeSpent {
 #[track_caller]
 fn assert_bulk(part: Duration, what: &str, error: &Error) {
     assert!(part >= TIMEOUT / 2, "not {what}: {error}");
-    assert_says(error, &[what, "timed out after 150ms (timeoutMS)"]);
-    let source = std::error::Error::source(error).expect("what it was at");
-    assert_says(error, &[&source.to_string()]);
+    assert_message_contains(error, &[what, "timed out after 150ms (timeoutMS)"]);
+    let source = std::error::Error::source(error).expect("the last error");
+    assert_message_contains(error, &[&source.to_string()]);
 }
 
 fn is_checked_in(event: &CmapEvent) -> bool {
@@ -45,7 +45,7 @@ async fn a_late_reply_fails_the_call_and_keeps_the_connection() {
     clock.pass(TIMEOUT / 3).await;
     assert!(!slow.is_finished());
     clock.pass(TIMEOUT).await;
-    let error = slow.await.unwrap().expect_err("nobody opens the gate");
+    let error = slow.await.unwrap().expect_err("the gate stays closed");
     assert_bulk(spent(&error).waiting, "awaiting the reply", &error);
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(error.attempts().len(), 1);
@@ -70,7 +70,7 @@ async fn server_selection_ends_at_the_deadline() {
     clock.pass(TIMEOUT).await;
     let error = ping.await.unwrap().expect_err("no hello is answered");
     assert_bulk(spent(&error).selecting, "server selection", &error);
-    assert_says(&error, &["has not been checked yet", &server.address()]);
+    assert_message_contains(&error, &["has not been checked yet", &server.address()]);
     assert_eq!((error.outcome(), error.attempts().len()), (Outcome::NotSent, 0));
 }
 
@@ -143,13 +143,13 @@ async fn connection_checkout_ends_at_the_deadline() {
     clock.pass(TIMEOUT).await;
     let error = ping.await.unwrap().expect_err("the only connection is in use");
     assert_bulk(spent(&error).checking_out, "connection checkout", &error);
-    assert_says(&error, &["of 1 connections 1 are in use"]);
+    assert_message_contains(&error, &["of 1 connections 1 are in use"]);
     assert_eq!(error.outcome(), Outcome::NotSent);
     gate.open();
     bounded(busy).await.unwrap().unwrap();
 }
 
-/// What the server was told of its time in the latest command of this name.
+/// Returns the `maxTimeMS` of the latest command with this name.
 fn max_time_ms(server: &Server, name: &str) -> Option<i64> {
     server.log().named(name).last().unwrap().body.get_i64("maxTimeMS").ok()
 }
@@ -216,9 +216,9 @@ async fn timeout_ms_overrides_the_other_timeouts() {
 
 #[tokio::test]
 async fn max_time_ms_expired_is_a_timeout_of_the_call() {
-    let refused =
+    let rejected =
         doc! { "ok": 0, "code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "too slow" };
-    let reply = refused.clone();
+    let reply = rejected.clone();
     let server = Server::with_handler(Role::Standalone, move |request| {
         let failed = doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 50, "errmsg": "too slow" }] };
         let late =
@@ -243,7 +243,7 @@ async fn max_time_ms_expired_is_a_timeout_of_the_call() {
         ];
         for error in &errors {
             assert_eq!(error.is_timeout(), is_timeout, "{error:?}");
-            assert_says(error, &["too slow"]);
+            assert_message_contains(error, &["too slow"]);
         }
         let outcomes = errors.map(|error| error.outcome());
         let expected = [Outcome::MaybeApplied, Outcome::MaybeApplied, Outcome::AppliedNotDurable];
@@ -273,15 +273,15 @@ async fn all_batches_of_a_write_share_one_deadline() {
     let (ended, ()) = tokio::join!(bounded(books.insert_many(documents)), async {
         for (sent, gate) in (1..).zip(&gates) {
             server.wait_for(|log| log.named("insert").len() == sent).await;
-            // For each of them that would be no harm.
+            // Each of them is shorter than the time-out; together they exceed it.
             clock.pass(Duration::from_millis(120)).await;
             gate.open();
         }
     });
-    let error = ended.expect_err("there is no time left for the third");
+    let error = ended.expect_err("the deadline passes before the third batch");
     assert!(error.is_timeout(), "{error:?}");
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
-    assert_eq!(partly.inserted_ids.len(), 4, "what was answered is told");
+    assert_eq!(partly.inserted_ids.len(), 4, "the ids of the acknowledged batches");
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     let left: Vec<_> = server
         .log()
@@ -293,8 +293,8 @@ async fn all_batches_of_a_write_share_one_deadline() {
     assert!(left.is_sorted_by(|earlier, later| earlier > later), "{left:?}");
 }
 
-/// A server with a cursor of three documents for `find`, and of one for each of the first `more`
-/// calls of `getMore`; then it does not answer.
+/// Server with a cursor of three documents for `find`, and of one document for each of the first `more` `getMore`
+/// commands. Later `getMore` commands get no reply.
 fn server_with_cursor(more: usize) -> Server {
     let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     Server::with_handler(Role::Standalone, move |request| {
@@ -326,7 +326,7 @@ async fn a_cursor_returns_its_batch_after_the_deadline_and_is_then_killed() {
     assert!(bounded(cursor.advance()).await.unwrap());
     let error = bounded(cursor.advance()).await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
-    // The server is told to forget it, in time of its own.
+    // The cursor is killed, with a deadline of its own.
     server.wait_for(|log| !log.named("killCursors").is_empty()).await;
     assert!(max_time_ms(&server, "killCursors").is_some());
     assert!(server.log().named("getMore").is_empty(), "there was no time for it");
@@ -354,7 +354,7 @@ async fn iteration_timeout_applies_to_each_advance_of_a_cursor() {
     assert!(ended.as_ref().unwrap_err().is_timeout(), "{ended:?}");
 }
 
-/// The time for the so many-th batch passes when the server was asked for it.
+/// Waits for the `getMore` with this number, and lets its time-out expire.
 async fn expire_get_more(server: &Server, number: usize, clock: &Clock) {
     server.wait_for(|log| log.named("getMore").len() == number).await;
     clock.pass(TIMEOUT).await;
@@ -415,7 +415,7 @@ async fn a_late_batch_behind_a_load_balancer_does_not_answer_another_command() {
     let log = server.log();
     assert_ne!(log.connections_of("ping"), log.connections_of("find"));
     gate.open();
-    // That of the ping, and that of the cursor once its reply has come.
+    // The connection of the ping, and that of the cursor after its reply was drained.
     pool.wait_for(2, is_checked_in).await;
     assert_eq!(server.log().opened, 2);
 }

@@ -1,4 +1,4 @@
-//! The kinds of servers, and the ways to reach them.
+//! Server types, and connections to them: direct, through mongos, through a Unix domain socket.
 
 use steadfast::event::sdam::SdamEvent;
 
@@ -31,12 +31,12 @@ async fn a_direct_connection_uses_a_server_of_any_type() {
     run(&client, "ping").await.unwrap();
     let log = server.log();
     let ping = log.named("ping")[0];
-    // The read preference lets a secondary answer that was asked on purpose.
+    // The read preference allows a secondary to execute the command.
     let preference = ping.body.get_document("$readPreference").expect("a read preference");
     assert_eq!(preference.get_str("mode").unwrap(), "primaryPreferred");
 }
 
-/// The error of an operation whose time to find a server passes when the client knows what there is.
+/// Error of an operation whose server selection time-out expires after the first heartbeat.
 async fn error_once_known(uri: &str, clock: &Clock, limit: Duration) -> Error {
     let heartbeats = Recorder::new();
     let mut options = ClientOptions::parse(uri).await.unwrap();
@@ -58,11 +58,11 @@ async fn error_for_a_wrong_set_name_shows_both_names() {
     let limit = Duration::from_millis(300);
     let uri = server.uri("replicaSet=other&directConnection=true&serverSelectionTimeoutMS=300");
     let error = error_once_known(&uri, &clock, limit).await;
-    assert_says(&error, &["\"set\"", "\"other\"", &server.address()]);
+    assert_message_contains(&error, &["\"set\"", "\"other\"", &server.address()]);
 
     let uri = server.uri("replicaSet=other&serverSelectionTimeoutMS=300");
     let error = error_once_known(&uri, &clock, limit).await;
-    assert_says(&error, &["replica set \"other\""]);
+    assert_message_contains(&error, &["replica set \"other\""]);
 }
 
 #[tokio::test]
@@ -80,5 +80,5 @@ async fn a_unix_domain_socket_executes_commands() {
     let error =
         Client::with_uri_str("mongodb://%2Fno%2Fsuch%2Fmongodb.sock/?serverSelectionTimeoutMS=300");
     let error = run(&error.await.unwrap(), "ping").await.unwrap_err();
-    assert_says(&error, &["/no/such/mongodb.sock"]);
+    assert_message_contains(&error, &["/no/such/mongodb.sock"]);
 }

@@ -1,4 +1,4 @@
-//! What is told of commands: every start has its end, and no secret is shown.
+//! Command events: each started event has one succeeded or failed event, and secrets are redacted.
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn a_dropped_command_has_a_failed_event() {
     };
     assert_eq!(started.request_id, failed.request_id);
     assert_eq!(started.operation_id, failed.operation_id);
-    assert_says(&failed.failure, &["dropped", &server.address()]);
+    assert_message_contains(&failed.failure, &["dropped", &server.address()]);
     gate.open();
 }
 
@@ -40,7 +40,7 @@ async fn every_started_event_has_one_succeeded_or_failed_event() {
     assert_eq!(ends(&events), 1);
 }
 
-/// How many commands have ended, each of which had started, and none else has.
+/// Returns the number of commands that have ended. Checks that each has exactly one started event.
 #[track_caller]
 fn ends(events: &Recorder<CommandEvent>) -> usize {
     let mut open = BTreeSet::new();

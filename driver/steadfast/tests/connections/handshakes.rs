@@ -1,18 +1,18 @@
-//! The first message of every connection: a monitor's, a round-trip time monitor's, an application's.
+//! `hello` of every connection: of monitors, round-trip time monitors and pools.
 
 use steadfast::options::{Credential, ServerApi, ServerApiVersion};
 
 use super::*;
 
-/// A kind of client, on a kind of server.
+/// Client options and server type of a handshake.
 #[derive(Clone, Copy, Debug)]
 struct HandshakeCase {
     role: Role,
-    /// The server streams its state, so that round trips are measured on a third connection.
+    /// The server supports streaming heartbeats, so a third connection measures the round-trip time.
     is_streaming: bool,
-    /// The client authenticates. The server does not know how to, so that the connection fails after its handshake.
+    /// The client has a credential, which the server does not support: authentication fails after the handshake.
     has_credential: bool,
-    /// The client declares an API version, and so begins with OP_MSG.
+    /// The client declares a stable API version, so its first message is OP_MSG.
     has_server_api: bool,
 }
 

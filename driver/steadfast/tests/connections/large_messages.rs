@@ -1,5 +1,4 @@
-//! Messages that are too large to be copied before they are sent: they arrive whole, and half of one
-//! is never followed by anything else.
+//! Messages that are too large for the send buffer arrive unchanged. A connection with a partial request is closed.
 
 use steadfast::{
     Collection,
@@ -8,7 +7,7 @@ use steadfast::{
 
 use super::*;
 
-/// A server that takes inserts.
+/// Server that acknowledges inserts.
 fn insert_server(compressor: Option<&'static str>) -> Server {
     Server::with_handler(Role::Standalone, move |request| {
         if let (true, Some(name)) = (request.is_hello(), compressor) {
@@ -20,8 +19,8 @@ fn insert_server(compressor: Option<&'static str>) -> Server {
     })
 }
 
-/// Documents of about `bytes` bytes altogether, of all lengths up to some thousands; every third has
-/// an `_id`.
+/// Documents of about `bytes` bytes in total and of various lengths up to some thousand bytes. Every third has an
+/// `_id`.
 fn documents(bytes: usize) -> Vec<RawDocumentBuf> {
     let mut documents = Vec::new();
     let mut total = 0;
@@ -38,7 +37,7 @@ fn documents(bytes: usize) -> Vec<RawDocumentBuf> {
     documents
 }
 
-/// The documents of the only insert that came, without the `_id`s of those that were sent without.
+/// Returns the documents of the only insert, without generated `_id`s.
 fn arrived(server: &Server, sent: &[RawDocumentBuf]) -> (Vec<Document>, Vec<Bson>) {
     let log = server.log();
     let inserts = log.named("insert");
@@ -68,7 +67,7 @@ async fn check_inserted(options: &str, compressor: Option<&'static str>, bytes: 
     assert!(received == sent, "something was changed on the way");
     assert_eq!(result.inserted_ids.len(), documents.len());
     assert!(ids.iter().enumerate().all(|(index, id)| result.inserted_ids[&index] == *id));
-    // The connection is good for more.
+    // The connection remains usable.
     run(&client, "ping").await.unwrap();
     assert_eq!(server.log().opened, 2, "one of the monitor, one of operations");
 }
@@ -113,7 +112,7 @@ async fn a_large_document_arrives_unchanged() {
     }
 }
 
-/// Drops the insert when it is under way, and looks at the connection.
+/// Drops the insert while it is being sent, and checks that its connection is closed.
 async fn drop_half_sent(insert: impl AsyncFn(Collection<RawDocumentBuf>)) {
     // pitfall 21
     let gate = Gate::closed();
@@ -121,7 +120,7 @@ async fn drop_half_sent(insert: impl AsyncFn(Collection<RawDocumentBuf>)) {
         let gate = gate.clone();
         move |request| {
             let reply = Step::Reply(doc! { "ok": 1 });
-            // After this answer nothing is read any more.
+            // After this reply the server reads nothing.
             (request.name == "last").then(|| vec![reply, Step::WaitFor(gate.clone())])
         }
     });

@@ -1,4 +1,4 @@
-//! How many connections there are: as many as the options allow, and as they ask for.
+//! Connection pool limits: `maxPoolSize`, `minPoolSize`, `maxConnecting`, `maxIdleTimeMS` and `waitQueueTimeoutMS`.
 
 use super::*;
 
@@ -17,7 +17,7 @@ async fn connection_checkout_fails_after_wait_queue_timeout_ms() {
     clock.pass(Duration::from_millis(50)).await;
     let error = ping.await.unwrap().expect_err("the only connection is in use");
     assert!(error.is_network_timeout(), "{error:?}");
-    assert_says(&error, &["waitQueueTimeoutMS", "1 are in use", &server.address()]);
+    assert_message_contains(&error, &["waitQueueTimeoutMS", "1 are in use", &server.address()]);
     gate.open();
     assert!(slow.await.unwrap().is_ok());
     assert!(run(&client, "ping").await.is_ok(), "its place in the queue is gone");
@@ -60,7 +60,7 @@ async fn concurrent_handshakes_do_not_exceed_max_connecting() {
     });
     let (client, events) = client_with_cmap(&server.uri("maxConnecting=2")).await;
     let pings: Vec<_> = (0..6).map(|_| start(&client, "ping")).collect();
-    // All six ask for a connection, and what follows from asking has happened when they do.
+    // All six operations have entered the wait queue.
     events.wait_for(6, is_checkout_started).await;
     assert_eq!(events.seen().iter().filter(|event| is_created(event)).count(), 2);
     gate.open();
@@ -89,8 +89,8 @@ async fn warming_does_not_wait_for_a_server_that_closes_connections() {
     });
     let client = Client::with_uri_str(server.uri("minPoolSize=2")).await.unwrap();
     bounded(client.warm_connection_pool()).await;
-    let error = run(&client, "ping").await.expect_err("there is no connection to be had");
-    assert_says(&error, &["closed the connection", &server.address()]);
+    let error = run(&client, "ping").await.expect_err("no connection is available");
+    assert_message_contains(&error, &["closed the connection", &server.address()]);
 }
 
 #[tokio::test]

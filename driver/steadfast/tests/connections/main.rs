@@ -1,5 +1,4 @@
-//! Connections as an application meets them: how many there are, how long they are waited for, what
-//! they are bound to, and what is told of them.
+//! Connections against scripted servers: limits, time-outs, pinning, monitoring and events.
 
 #![allow(missing_docs)]
 
@@ -45,13 +44,13 @@ async fn run(client: &Client, name: &str) -> Result<Document> {
     bounded(client.database("db").run_command(doc! { name: 1 })).await
 }
 
-/// The same in a task of its own.
+/// Like [`run`], in a task.
 fn start(client: &Client, name: &'static str) -> JoinHandle<Result<Document>> {
     let client = client.clone();
     tokio::spawn(async move { run(&client, name).await })
 }
 
-/// A server that does not answer `slow` until the gate is open.
+/// Server that replies to `slow` only after the gate is open.
 fn slow_server(role: Role) -> (Server, Gate) {
     let gate = Gate::closed();
     let server = Server::with_handler(role, {
@@ -82,7 +81,7 @@ async fn client_with_commands(uri: &str) -> (Client, Recorder<CommandEvent>) {
 }
 
 #[track_caller]
-fn assert_says(error: &Error, parts: &[&str]) {
+fn assert_message_contains(error: &Error, parts: &[&str]) {
     let text = error.to_string();
     for part in parts {
         assert!(text.contains(part), "{part:?} is missing in: {text}");

@@ -1,15 +1,15 @@
-//! What monitors find out, and how soon: servers that report by themselves, that step down, that die.
+//! Server monitoring: streaming heartbeats, step-downs and servers that stop responding.
 
 use steadfast::bson::oid::ObjectId;
 
 use super::*;
 
-/// What a member of the replica set says of itself, for the `counter`th time.
+/// `hello` reply of a replica set member with this `topologyVersion` counter.
 fn member(counter: i64, primary: bool) -> Step {
     Step::Hello(fields(counter, primary))
 }
 
-/// The fields that are its own in that.
+/// Fields of that reply that differ from the default.
 fn fields(counter: i64, primary: bool) -> Document {
     let version = doc! { "processId": ObjectId::from_bytes([3; 12]), "counter": counter };
     let mut hello = doc! { "topologyVersion": version };
@@ -22,7 +22,7 @@ fn fields(counter: i64, primary: bool) -> Document {
     hello
 }
 
-/// Whether the server is to answer when something changes.
+/// Returns `true` for an awaitable `hello`.
 fn is_awaited(request: &Request) -> bool {
     request.is_hello() && request.body.contains_key("topologyVersion")
 }
@@ -42,7 +42,7 @@ async fn a_streaming_monitor_detects_an_election() {
             }
         }
     });
-    // Nobody asks again within the time of this test.
+    // No other check becomes due during this test.
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
     let client = Client::with_uri_str(uri).await.unwrap();
     server.wait_for(|log| log.requests.iter().any(is_awaited)).await;
@@ -51,7 +51,7 @@ async fn a_streaming_monitor_detects_an_election() {
     assert!(bounded(ping).await.unwrap().is_ok());
 }
 
-/// A member that is elected when the first gate opens, and takes writes when the second does.
+/// Member that is elected when the first gate opens, and accepts writes when the second opens.
 fn candidate(elected: &Gate, writable: &Gate) -> Server {
     let (elected, writable) = (elected.clone(), writable.clone());
     Server::with_handler(Role::Primary, move |request| {
@@ -62,7 +62,7 @@ fn candidate(elected: &Gate, writable: &Gate) -> Server {
             (true, None) => Some(vec![member(1, false)]),
             (true, Some(1)) => {
                 let mut hello = fields(2, false);
-                // As it is the only member, what it says by itself is that it is the one.
+                // It is the only member, so `hello` names itself as the primary only after the election.
                 hello.remove("primary");
                 Some(vec![Step::WaitFor(elected.clone()), Step::Hello(hello)])
             }
@@ -80,15 +80,15 @@ async fn a_pending_selection_opens_a_connection_to_the_elected_member_early() {
     let (client, events) = client_with_cmap(&uri).await;
     server.wait_for(|log| log.requests.iter().any(is_awaited)).await;
     let ping = start(&client, "ping");
-    // There is one thread: when this goes on, the other waits for a server.
+    // The test has a single thread: once this task continues, the other waits in server selection.
     tokio::task::yield_now().await;
     elected.open();
     events.wait_for(1, |event| matches!(event, CmapEvent::ConnectionReady(_))).await;
-    assert!(!events.seen().iter().any(is_checkout_started), "nobody could ask for one yet");
+    assert!(!events.seen().iter().any(is_checkout_started), "no operation waits yet");
     writable.open();
     assert!(bounded(ping).await.unwrap().is_ok());
     let created = |event: &&CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
-    assert_eq!(events.seen().iter().filter(created).count(), 1, "it was enough");
+    assert_eq!(events.seen().iter().filter(created).count(), 1, "no second connection");
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn no_connection_is_opened_early_without_a_pending_selection() {
     let uri = server.uri("replicaSet=set&heartbeatFrequencyMS=600000");
     let (client, events) = client_with_cmap(&uri).await;
     elected.open();
-    // It asks again only after it has taken in that the member was elected.
+    // The monitor sends the next `hello` only after it has processed the election.
     let knows = |request: &Request| {
         let version = request.body.get_document("topologyVersion");
         version.is_ok_and(|it| it.get_i64("counter").is_ok_and(|counter| counter == 2))
@@ -107,7 +107,7 @@ async fn no_connection_is_opened_early_without_a_pending_selection() {
     let created = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionCreated(_));
     assert!(!events.seen().iter().any(created));
     writable.open();
-    run(&client, "ping").await.expect("it is primary now");
+    run(&client, "ping").await.expect("the member is primary");
 }
 
 #[tokio::test]
@@ -127,9 +127,9 @@ async fn a_streaming_monitor_detects_a_silent_server() {
     };
     server.wait_for(is_there).await;
     clock.pass(Duration::from_millis(500 + 400)).await;
-    let error = slow.await.unwrap().expect_err("nothing is ever answered");
+    let error = slow.await.unwrap().expect_err("the server sends no reply");
     assert!(error.is_network_error(), "{error:?}");
-    assert_says(&error, &["interrupted", &server.address()]);
+    assert_message_contains(&error, &["interrupted", &server.address()]);
 }
 
 #[tokio::test]
@@ -144,9 +144,9 @@ async fn a_server_that_stepped_down_is_checked_before_it_is_used() {
     assert_eq!(error.code(), Some(10107));
     let hellos = |log: &common::ServerLog| log.requests.iter().filter(|it| it.is_hello()).count();
     let before = hellos(&server.log());
-    run(&client, "ping").await.expect("it is primary after all");
+    run(&client, "ping").await.expect("the member is primary again");
     let log = server.log();
-    assert!(hellos(&log) > before, "it was asked");
+    assert!(hellos(&log) > before, "the server was checked");
     assert_eq!(log.connections_of("ping"), log.connections_of("insert"), "from 4.2 on, kept");
 }
 
@@ -167,9 +167,12 @@ async fn pool_cleared_error_contains_its_cause() {
     let waiting = start(&client, "ping");
     events.wait_for(2, is_checkout_started).await;
     gate.open();
-    assert_says(&slow.await.unwrap().unwrap_err(), &["closed the connection", &server.address()]);
+    assert_message_contains(
+        &slow.await.unwrap().unwrap_err(),
+        &["closed the connection", &server.address()],
+    );
     let error = waiting.await.unwrap().expect_err("the pool is cleared");
     assert!(matches!(&*error.kind, ErrorKind::ConnectionPoolCleared { .. }), "{error:?}");
-    assert_says(&error, &["closed the connection", &server.address()]);
+    assert_message_contains(&error, &["closed the connection", &server.address()]);
     run(&client, "ping").await.expect("the pool is made ready again");
 }

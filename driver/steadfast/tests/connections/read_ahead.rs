@@ -1,23 +1,21 @@
-//! Cursors that are read to their end through large batches: the next batch is asked for while the one
-//! at hand is read, and nothing else about them changes.
+//! Read-ahead: while an application reads large batches of a cursor, the next `getMore` is sent early.
 
 use super::{
     Client, Clock, CommandEvent, Document, Gate, Role, Server, Step, bounded, client_with_commands,
     doc,
 };
 
-/// How many documents there are in a large batch.
+/// Number of documents in a large batch.
 const MANY: usize = 8;
 
-/// A batch of more than a mebibyte, or of a few bytes.
+/// Batch of more than 1 MiB, or of a few bytes.
 fn batch(kind: &str, id: i64, large: bool) -> Document {
     let text = "x".repeat(if large { 256 * 1024 } else { 1 });
     let documents = vec![doc! { "text": text }; MANY];
     doc! { "ok": 1, "cursor": { "id": id, "ns": "db.books", kind: documents } }
 }
 
-/// A server with a cursor of three batches after the first. What it does for the last of them, a test
-/// says.
+/// Server with a cursor of three batches after the first. `last` is the reply to the last `getMore`.
 fn server(large: bool, last: Vec<Step>) -> Server {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     Server::with_handler(Role::Primary, move |request| match request.name.as_str() {
@@ -40,8 +38,8 @@ async fn books(server: &Server) -> steadfast::Collection<Document> {
     client.database("db").collection("books")
 }
 
-/// Waits until the server was asked for so many batches.
-async fn asked(server: &Server, count: usize) {
+/// Waits for this number of `getMore` commands.
+async fn wait_for_get_mores(server: &Server, count: usize) {
     server.wait_for(|log| log.named("getMore").len() >= count).await;
 }
 
@@ -49,18 +47,18 @@ async fn asked(server: &Server, count: usize) {
 async fn the_next_get_more_is_sent_while_a_large_batch_is_read() {
     let server = server(true, end());
     let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
-    // The first batch says nothing of what the application wants.
+    // No `getMore` is sent while the first batch is read.
     for _ in 0..MANY {
         assert!(bounded(cursor.advance()).await.unwrap());
     }
     assert_eq!(server.log().named("getMore").len(), 0);
     assert!(bounded(cursor.advance()).await.unwrap());
     assert_eq!(server.log().named("getMore").len(), 1);
-    // Some of the second has been read; from then on no more is waited for than one batch.
+    // After a part of the second batch was read, at most one batch is requested ahead.
     for _ in 1..4 {
         assert!(bounded(cursor.advance()).await.unwrap());
     }
-    asked(&server, 2).await;
+    wait_for_get_mores(&server, 2).await;
     let mut read = MANY + 4;
     while bounded(cursor.advance()).await.unwrap() {
         assert_eq!(cursor.current().get_str("text").unwrap().len(), 256 * 1024);
@@ -106,13 +104,13 @@ async fn no_batch_is_read_ahead_with_a_batch_size_a_limit_or_a_timeout() {
 
 #[tokio::test]
 async fn an_error_of_a_batch_read_ahead_is_raised_after_the_current_batch() {
-    let refused = doc! { "ok": 0, "code": 43, "codeName": "CursorNotFound", "errmsg": "gone" };
-    let server = server(true, vec![Step::Reply(refused)]);
+    let rejected = doc! { "ok": 0, "code": 43, "codeName": "CursorNotFound", "errmsg": "gone" };
+    let server = server(true, vec![Step::Reply(rejected)]);
     let mut cursor = bounded(books(&server).await.find(doc! {})).await.unwrap();
     for read in 0..3 * MANY {
         assert!(bounded(cursor.advance()).await.unwrap());
         if read == 2 * MANY + 4 {
-            asked(&server, 3).await;
+            wait_for_get_mores(&server, 3).await;
         }
     }
     let error = bounded(cursor.advance()).await.unwrap_err();
@@ -128,13 +126,13 @@ async fn a_cursor_dropped_with_a_pending_read_ahead_is_killed() {
     for _ in 0..2 * MANY + 5 {
         assert!(bounded(cursor.advance()).await.unwrap());
     }
-    asked(&server, 3).await;
+    wait_for_get_mores(&server, 3).await;
     drop(cursor);
     server.wait_for(|log| log.named("killCursors").len() == 1).await;
     gate.open();
 }
 
-/// The name of the command that this tells the end of.
+/// Returns the name of the command that ended with this event.
 fn ended(event: &CommandEvent) -> Option<&str> {
     match event {
         CommandEvent::Succeeded(event) => Some(&event.command_name),
@@ -154,7 +152,7 @@ async fn a_cursor_whose_last_batch_was_read_ahead_is_not_killed() {
     }
     commands.wait_for(3, |event| ended(event) == Some("getMore")).await;
     drop(cursor);
-    // Meanwhile whatever the cursor left to be done has begun, and is then waited for.
+    // The background commands of the cursor have started; the shutdown waits for them.
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
     bounded(client.shutdown()).await;
     assert_eq!(server.log().named("killCursors").len(), 0);
@@ -188,13 +186,13 @@ async fn a_cursor_dropped_with_a_pending_read_ahead_returns_its_session() {
     for _ in 0..MANY + 5 {
         assert!(bounded(cursor.advance()).await.unwrap());
     }
-    asked(&server, 2).await;
-    // The batch, and the end of the sessions, are waited for for a second each.
+    wait_for_get_mores(&server, 2).await;
+    // The reply to the read-ahead `getMore` and `endSessions` have a time-out of one second each.
     let _clock = Clock::stopped();
     drop(cursor);
     commands.wait_for(1, |event| ended(event) == Some("killCursors")).await;
     commands.wait_for(2, |event| ended(event) == Some("getMore")).await;
-    // Those who had it have given it back when this is answered.
+    // The cursor has released its connection when this command has a reply.
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
     bounded(client.shutdown()).await;
     let log = server.log();

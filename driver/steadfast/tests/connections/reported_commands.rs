@@ -1,4 +1,4 @@
-//! Commands as events report them, compared with the bytes that were sent.
+//! Commands in command started events, compared with the bytes that were sent.
 
 use steadfast::{
     bson::Timestamp,
@@ -7,7 +7,7 @@ use steadfast::{
 
 use super::*;
 
-/// The fields that are added to a command for each attempt, or on behalf of the session.
+/// Fields that an attempt or the session adds to a command.
 const ADDED: [&str; 15] = [
     "$db",
     "$clusterTime",
@@ -26,7 +26,7 @@ const ADDED: [&str; 15] = [
     "writeConcern",
 ];
 
-/// A mongos that tells the cluster time with each reply.
+/// Mongos that sends a cluster time with each reply.
 fn mongos() -> Server {
     Server::with_handler(Role::Mongos, |request| {
         let time = Timestamp { time: 7, increment: 1 };
@@ -47,14 +47,14 @@ fn mongos() -> Server {
     })
 }
 
-/// Commands with as many combinations of added fields as the API makes.
+/// Sends commands with every combination of added fields.
 async fn send_all(client: &Client) -> Result<()> {
     let people = client.database("db").collection::<Document>("people");
     let anywhere = || SelectionCriteria::from(ReadPreference::secondary_preferred(None));
     client.database("db").run_command(doc! { "ping": 1 }).await?;
     people.insert_one(doc! { "_id": 1 }).await?;
     people.insert_one(doc! { "_id": 1 }).write_concern(WriteConcern::majority()).await?;
-    // So much that it is sent from where it is.
+    // More bytes than the send buffer accepts, so the documents are sent from their own buffer.
     let large = (0..40).map(|id| doc! { "_id": id, "text": "x".repeat(1000) });
     people.insert_many(large).await?;
     people.find_one(doc! {}).await?;
@@ -101,7 +101,7 @@ async fn started_event_equals_the_sent_command() {
             .collect();
         assert!(started.len() >= 19, "{}", started.len());
         for event in started {
-            // Nobody says when a write without a reply has come.
+            // An unacknowledged write has no reply to wait for.
             let sent = |log: &ServerLog| log.requests.iter().any(|it| it.id == event.request_id);
             let log = server.wait_for(sent).await;
             let sent = log.requests.iter().find(|it| it.id == event.request_id).unwrap();

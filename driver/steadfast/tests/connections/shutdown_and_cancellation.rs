@@ -1,4 +1,4 @@
-//! How things end: clients that are shut down or dropped, and futures that are.
+//! Shutdown and dropping of clients, and dropped futures.
 
 use super::*;
 
@@ -9,7 +9,7 @@ async fn shutdown_waits_for_pending_operations_and_rejects_new_ones() {
     let slow = start(&client, "slow");
     server.wait_for(|log| !log.named("slow").is_empty()).await;
     let mut shutdown = tokio::spawn(client.clone().shutdown().into_future());
-    // Once nothing can begin any more, the shutdown is under way; and it is not over.
+    // Once a new operation is rejected, the shutdown has begun; it has not ended.
     let error = bounded(async {
         loop {
             match run(&client, "ping").await {
@@ -30,7 +30,7 @@ async fn shutdown_waits_for_pending_operations_and_rejects_new_ones() {
 }
 
 #[tokio::test]
-async fn an_immediate_shutdown_waits_for_nothing() {
+async fn immediate_shutdown_does_not_wait_for_operations() {
     let (server, _gate) = slow_server(Role::Standalone);
     let client = Client::with_uri_str(server.uri("")).await.unwrap();
     let slow = start(&client, "slow");
@@ -81,7 +81,7 @@ async fn the_reply_to_a_dropped_future_is_read_and_the_connection_kept() {
     assert_eq!(log.opened, 2, "one of the monitor, one of operations");
 }
 
-/// How many connections are on loan, and how many there are at most at any time.
+/// Returns the number of checked-out connections, and the highest number of open connections.
 fn checked_out_and_max_open(events: &[CmapEvent]) -> (i32, i32) {
     let (mut checked_out, mut open, mut max_open) = (0, 0, 0);
     for event in events {
@@ -112,13 +112,13 @@ async fn operations_dropped_at_any_point_leak_no_connection_and_no_reply() {
             tokio::spawn(async move {
                 let mut answered = 0;
                 for number in task * 100..task * 100 + 60 {
-                    // From far too short to more than enough.
+                    // From a time-out that is too short to one that is long enough.
                     let limit = Duration::from_micros(u64::try_from(number * 37 % 9000).unwrap());
                     let echo = database.run_command(doc! { "echo": number });
                     let Ok(reply) = tokio::time::timeout(limit, echo.into_future()).await else {
                         continue;
                     };
-                    let reply = reply.expect("nothing fails because others are dropped");
+                    let reply = reply.expect("dropped operations do not affect others");
                     assert_eq!(reply.get_i32("number").unwrap(), number);
                     answered += 1;
                 }

@@ -1,4 +1,4 @@
-//! How long things are waited for: each time-out does what it says.
+//! Time-outs of the client: `socketTimeoutMS`, `connectTimeoutMS` and `serverSelectionTimeoutMS`.
 
 use super::*;
 
@@ -12,9 +12,9 @@ async fn a_missing_reply_is_an_error_after_socket_timeout_ms() {
     clock.pass(Duration::from_millis(150)).await;
     assert!(!slow.is_finished());
     clock.pass(Duration::from_millis(50)).await;
-    let error = slow.await.unwrap().expect_err("nobody opens the gate");
+    let error = slow.await.unwrap().expect_err("the gate stays closed");
     assert!(error.is_network_timeout(), "{error:?}");
-    assert_says(&error, &["socketTimeoutMS", &server.address()]);
+    assert_message_contains(&error, &["socketTimeoutMS", &server.address()]);
     run(&client, "ping").await.unwrap();
 }
 
@@ -56,7 +56,7 @@ async fn connection_establishment_fails_after_connect_timeout_ms() {
     clock.pass(Duration::from_millis(50)).await;
     let error = ping.await.unwrap().expect_err("no handshake is answered");
     assert!(error.is_network_timeout(), "{error:?}");
-    assert_says(&error, &["connectTimeoutMS", &server.address()]);
+    assert_message_contains(&error, &["connectTimeoutMS", &server.address()]);
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn server_selection_fails_after_server_selection_timeout_ms() {
     clock.pass(Duration::from_millis(50)).await;
     let error = ping.await.unwrap().expect_err("no hello is answered");
     assert!(error.is_server_selection_error(), "{error:?}");
-    assert_says(
+    assert_message_contains(
         &error,
         &["serverSelectionTimeoutMS", "has not been checked yet", &server.address()],
     );

@@ -1,4 +1,4 @@
-//! Change streams on a real replica set: what they tell, of what, in which form, and how they end.
+//! Change streams on a real replica set: events, scopes, options, resuming and ending.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn book(id: i32, title: &str) -> TitledBook {
     TitledBook { id, title: title.to_owned() }
 }
 
-/// An empty database of the shared replica set, and the commands that its client sends.
+/// Empty database of the shared replica set, and the commands of its client.
 async fn database(name: &str) -> (Client, Database, Recorder<CommandEvent>) {
     let commands = Recorder::new();
     let uri = testbed::shared::uri().expect("a deployment");
@@ -123,7 +123,7 @@ async fn a_stream_resumes_from_a_stored_token_and_starts_after_an_invalidate_eve
     assert_eq!(rest.len(), 2);
     let ended = changes.resume_token().unwrap();
 
-    // Where a stream has ended, it is not resumed; but another begins there.
+    // A stream cannot resume after an invalidate event, but a new stream can start after it.
     let resumed = books.watch().resume_after(ended.clone()).await;
     assert!(resumed.is_err() || resumed.unwrap().try_next().await.is_err());
     database.create_collection("books").await.unwrap();
@@ -132,7 +132,7 @@ async fn a_stream_resumes_from_a_stored_token_and_starts_after_an_invalidate_eve
     let event = bounded(changes.try_next()).await.unwrap().unwrap();
     assert_eq!(event.document_key, Some(doc! { "_id": 4 }));
 
-    // And at a time.
+    // It can also start at an operation time.
     let time = event.cluster_time.unwrap();
     let mut changes = bounded(books.watch().start_at_operation_time(time)).await.unwrap();
     assert_eq!(bounded(changes.try_next()).await.unwrap().unwrap().id, event.id);
@@ -159,7 +159,7 @@ async fn databases_and_whole_deployments_are_watched() {
     assert_eq!(aggregates[0].get_str("$db").unwrap(), database.name());
     assert_eq!(aggregates[1].get_str("$db").unwrap(), "admin");
     assert!(aggregates.iter().all(|command| command.get("aggregate") == Some(&Bson::Int32(1))));
-    // The server says what to ask for more.
+    // The `getMore` has the namespace of the reply.
     let asked = sent(&commands, "getMore");
     assert!(asked.iter().all(|command| command.get_str("collection").unwrap() == "$cmd.aggregate"));
 
@@ -200,7 +200,7 @@ async fn events_have_pre_and_post_images_if_requested() {
         let event = bounded(changes.try_next()).await.unwrap().unwrap();
         assert_eq!(event.full_document_before_change, Some(book(1, before)));
         assert_eq!(event.full_document, Some(book(1, after)));
-        // As it is when the event is sent.
+        // The post-image of an update lookup is the document at the time of the lookup.
         let event = bounded(looked_up.try_next()).await.unwrap().unwrap();
         assert_eq!(event.full_document, Some(book(1, "Burmese Days")));
     }
@@ -240,7 +240,7 @@ async fn events_that_the_pipeline_changed_are_deserialized_as_another_type() {
         assert_eq!(read, Some(Title { title: title.to_owned() }));
     }
 
-    // What cannot be read is an error of that event, and not of the stream.
+    // An event that cannot be deserialized is an error; the stream continues.
     let mut changes = bounded(books.watch()).await.unwrap();
     books.clone_with_type().insert_one(doc! { "_id": 3, "title": 3 }).await.unwrap();
     books.insert_one(book(4, "Burmese Days")).await.unwrap();
@@ -260,7 +260,7 @@ async fn next_if_any_returns_available_events_and_updates_the_token() {
     assert!(bounded(changes.next_if_any()).await.unwrap().is_none() && changes.is_alive());
     assert_eq!(sent(&commands, "getMore").len(), 1);
 
-    // The server reads on, also past changes of others.
+    // The token also advances past events of other collections.
     database.collection("others").insert_one(doc! {}).await.unwrap();
     bounded(async {
         while changes.resume_token() == tokens.last().cloned() {
@@ -323,11 +323,11 @@ async fn a_stream_of_a_session_is_read_only_in_that_session() {
         }
     }
 
-    // Another client's is refused before anything is sent.
+    // A session of another client is rejected before anything is sent.
     let stranger = Client::with_uri_str(testbed::shared::uri().unwrap()).await.unwrap();
     let mut foreign = stranger.start_session().await.unwrap();
-    let refused = books.watch().session(&mut foreign).await;
-    assert!(refused.unwrap_err().is_invalid_argument());
+    let rejected = books.watch().session(&mut foreign).await;
+    assert!(rejected.unwrap_err().is_invalid_argument());
 }
 
 #[tokio::test]
@@ -344,7 +344,7 @@ async fn a_dropped_stream_is_killed_on_the_server() {
 async fn options_that_the_server_rejects_are_command_errors() {
     testbed::require!(testbed::shared::servers());
     testbed::require!(V6_0);
-    let (_, books, _) = books("refused").await;
+    let (_, books, _) = books("rejected").await;
     let local = books.watch().read_concern(ReadConcern::local()).await.unwrap_err();
     assert!(matches!(&*local.kind, ErrorKind::Command(_)), "{local}");
     let twice = [doc! { "$changeStream": {} }];

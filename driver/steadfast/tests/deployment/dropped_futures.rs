@@ -1,8 +1,9 @@
-//! Thousands of futures dropped at random moments, over every action of the driver, on a multi-threaded runtime and
-//! a real replica set, then a real sharded cluster: nothing is torn, duplicated, lost, mislabelled or leaked.
+//! Thousands of futures dropped at random, over every action of the driver, on a multi-threaded runtime, a real
+//! replica set and a real sharded cluster. No write is lost or duplicated, every outcome is correct, and no
+//! connection or session leaks.
 //!
-//! Some writes are executed and answered with a retryable error, so that they are retried. `STEADFAST_SEED=7` runs
-//! other operations than seed 1; the moments at which threads meet are not repeated.
+//! Some writes are executed and then answered with a retryable error, so that they are retried. `STEADFAST_SEED=7`
+//! runs other operations than the default seed 1. The scheduling of threads is not reproduced.
 
 mod applied_writes;
 mod events;
@@ -37,33 +38,33 @@ use self::{
 use crate::{common::bounded, every_action::every_action};
 
 const TASKS: u64 = 24;
-/// Operations of each task with `and_run2`.
+/// Number of operations of each task with `and_run2`.
 const AND_RUN2: u64 = 100;
-/// Rounds of every action, each in a task of its own.
+/// Number of rounds of every action, each in its own task.
 const ROUNDS: u64 = 12;
 const MAX_POOL_SIZE: u32 = 16;
 const DATABASE: &str = "dropped";
-/// Of this many writes, one is executed and answered with a retryable error.
+/// One of this number of writes is executed and then answered with a retryable error.
 const RETRIED_ONE_IN: u64 = 9;
 const EXCEEDED_TIME_LIMIT: i32 = 262;
-/// Time that only a hang exceeds. It is shorter than the 60 s after which a server aborts a transaction by itself, so
-/// that a transaction that was left open, or whose locks others wait for, is a hang.
+/// Time that only a hang exceeds. Shorter than the 60 s after which a server aborts a transaction, so that an open
+/// transaction, or an operation that waits for its locks, is a hang.
 const HANG: Duration = Duration::from_secs(45);
 const TIMEOUT: Duration = Duration::from_millis(25);
 /// Mark of the last insert.
 const LAST: i64 = -1;
 
-/// A deployment that operations are dropped on.
+/// Deployment on which operations are dropped.
 struct DroppedFuturesTest {
     uri: String,
     is_sharded: bool,
-    /// Tells the clients of one test from those of another.
+    /// Application name of the clients of one test.
     app_name: &'static str,
     operations: i64,
     fewest_dropped: u64,
 }
 
-/// A client whose futures are dropped, and its events.
+/// Client whose futures are dropped, with its event counts.
 struct CountedClient {
     client: Client,
     events: Arc<Mutex<EventCounts>>,
@@ -79,7 +80,7 @@ impl CountedClient {
         Self { client: Client::with_options(options).unwrap(), events }
     }
 
-    /// Waits until every command and check-out has ended: replies of dropped operations are read in the background.
+    /// Waits until every command and checkout has ended. Replies to dropped operations are read in the background.
     async fn settle(&self) {
         let settled = async {
             while !self.events.lock().unwrap().are_balanced() {
@@ -92,14 +93,14 @@ impl CountedClient {
         assert!(most <= MAX_POOL_SIZE, "{most} connections to one server");
     }
 
-    /// Checks that as many operations as there may be connections run at the same time: no slot was lost.
+    /// Checks that `maxPoolSize` operations can run at a time: no pool slot is lost.
     async fn use_every_slot(&self) {
         let met = Arc::new(AtomicBool::new(false));
         let collections = TestCollections::new(&self.client, DATABASE);
         let sleepers = (0..MAX_POOL_SIZE).map(|_| {
             let (read_only, met) = (collections.read_only.clone(), Arc::clone(&met));
             tokio::spawn(async move {
-                // Again, until all of them have begun before the first ends.
+                // Repeated until all operations have started before the first ends.
                 while !met.load(Relaxed) {
                     let slow = doc! { "_id": 0, "$where": "sleep(500) || true" };
                     read_only.find_one(slow).await.unwrap();
@@ -132,7 +133,7 @@ async fn proxy(uri: &str) -> Proxy {
 
 /// pitfalls 21, 22 and 38
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked() {
+async fn dropped_futures_neither_lose_nor_duplicate_writes_nor_leak_resources() {
     testbed::require!(testbed::shared::servers());
     let replica_set = DroppedFuturesTest {
         uri: testbed::shared::uri().expect("a deployment"),
@@ -144,10 +145,10 @@ async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leake
     replica_set.test().await;
 }
 
-/// Every collection is sharded over both shards, so that most transactions are committed in two phases.
+/// All collections are sharded over both shards, so most transactions use two-phase commit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn dropped_futures_leave_nothing_torn_duplicated_lost_mislabelled_or_leaked_on_a_sharded_cluster()
- {
+async fn dropped_futures_neither_lose_nor_duplicate_writes_nor_leak_resources_on_a_sharded_cluster()
+{
     testbed::require!(V8_2);
     let cluster = DroppedFuturesTest {
         uri: testbed::shared::sharded_cluster().expect("a sharded cluster").uri(),
@@ -170,7 +171,7 @@ impl DroppedFuturesTest {
         let collections = TestCollections::new(&direct, DATABASE);
         collections.create(is_sharded).await;
         let unlimited = CountedClient::new(&proxy, app_name, None).await;
-        // Some of its operations time out.
+        // Some operations of this client time out.
         let limited = CountedClient::new(&proxy, app_name, Some(TIMEOUT)).await;
 
         let began = Instant::now();
@@ -223,7 +224,7 @@ impl DroppedFuturesTest {
         for counted in [unlimited, limited] {
             bounded(counted.client.shutdown()).await;
         }
-        // After that, nothing more can be executed. A mongos keeps sessions whose transactions have ended.
+        // No operation is in progress any more. A mongos keeps the sessions of finished transactions.
         let mut connected = doc! { "appName": app_name };
         if is_sharded {
             connected.insert("type", "op");
@@ -260,8 +261,8 @@ impl Workload {
             }
             let kind = OperationKind::random(&mut rng);
             self.direct.prepare(kind, operation).await;
-            // An abort has no more time than the client gives it. If it fails, the transaction holds its locks for
-            // a minute, and others would wait for them.
+            // An abort is limited by the time-out of the client. If it fails, the transaction holds its locks for a
+            // minute, and other operations would wait for them.
             let is_limited = rng.one_in(4) && !kind.is_transaction();
             let collections = if is_limited { &self.limited } else { &self.unlimited };
             let run = collections.run(kind, operation, &mut rng);
@@ -269,7 +270,7 @@ impl Workload {
         }
     }
 
-    /// Like [`work`](Self::work), for the kind that cannot be spawned.
+    /// Like [`work`](Self::work), for operations that cannot be spawned.
     async fn run_and_run2(self: Arc<Self>, mut rng: DropRng) -> (Vec<OperationRecord>, DropRng) {
         let mut records = Vec::new();
         for operation in (0..AND_RUN2).map(|_| self.next.fetch_add(1, Relaxed)) {
@@ -279,7 +280,7 @@ impl Workload {
         (records, rng)
     }
 
-    /// Awaits an operation. After one that hangs no more begin.
+    /// Awaits an operation. After one that hangs, no other operation starts.
     async fn record(
         &self,
         operation: i64,
@@ -294,7 +295,7 @@ impl Workload {
     }
 }
 
-/// Runs every action once without and once with a session, each of them dropped at random. Returns how many were.
+/// Runs every action with and without a session, and drops each at random. Returns the number of dropped futures.
 async fn every_action_once(client: Client, round: u64, mut rng: DropRng) -> u64 {
     let database = format!("{DATABASE}_{round}");
     drop(every_action!(in &database, client, .random_drop(&mut rng)));
@@ -304,8 +305,8 @@ async fn every_action_once(client: Client, round: u64, mut rng: DropRng) -> u64 
     rng.dropped
 }
 
-/// Reads a change stream up to the insert of [`LAST`], dropping the futures of its steps. Returns the number of
-/// events of each mark.
+/// Reads a change stream up to the insert of [`LAST`] and drops some of its futures. Returns the number of events
+/// of each mark.
 async fn watch(
     mut changes: ChangeStream<ChangeStreamEvent<Document>>,
     mut rng: DropRng,
@@ -322,8 +323,8 @@ async fn watch(
     }
 }
 
-/// Waits until no connection and no session matches: of the shards if asked of a mongos, or of the mongos itself if
-/// `local` is set. Returns those that stay.
+/// Waits until no connection and no session matches the filter: on the shards through a mongos, or on the mongos
+/// itself if `local` is set. Returns those that remain.
 async fn leaked(direct: &Client, local: bool, filter: Document) -> Vec<String> {
     let mut all = doc! { "allUsers": true, "idleConnections": true, "idleSessions": true };
     if local {

@@ -1,5 +1,4 @@
-//! GridFS on a real replica set: files come back as they were stored, half a file is never seen, and
-//! what is wrong with a file is said.
+//! GridFS on a real replica set: uploads, downloads, corrupt files and aborted uploads.
 
 mod downloads;
 mod indexes;
@@ -23,7 +22,7 @@ use steadfast::{
     options::{ClientOptions, GridFsBucketOptions},
 };
 
-/// A bucket of a test's own.
+/// Bucket of one test.
 struct TestBucket {
     bucket: GridFsBucket,
     files: Collection<Document>,
@@ -32,7 +31,7 @@ struct TestBucket {
 }
 
 impl TestBucket {
-    /// With chunks of four bytes, unless the options say otherwise.
+    /// Creates a bucket with a chunk size of four bytes, unless the options set another.
     async fn with(change: impl FnOnce(&mut GridFsBucketOptions)) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("b{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -54,7 +53,7 @@ impl TestBucket {
         Self::with(|_| {}).await
     }
 
-    /// The commands since the last time, of what names.
+    /// Returns the commands since the last call that name a collection.
     fn commands(&self) -> Vec<Document> {
         std::mem::take(&mut *self.sent.lock().unwrap())
     }
@@ -92,7 +91,7 @@ async fn client(sent: &Arc<Mutex<Vec<Document>>>) -> Client {
     Client::with_options(options).expect("a client")
 }
 
-/// Which command it is, and of which collection.
+/// Returns name and collection of a command.
 fn summary(command: &Document) -> String {
     let (name, collection) = command.iter().next().expect("a command has a name");
     let collection = collection.as_str().and_then(|name| name.split_once('.'));
@@ -110,12 +109,12 @@ fn kind(error: &Error) -> &GridFsErrorKind {
     }
 }
 
-/// Bytes that are not all alike.
+/// Returns bytes that differ from each other.
 fn bytes(count: usize) -> Vec<u8> {
     (0..=250_u8).cycle().take(count).collect()
 }
 
-/// Waits until it is so.
+/// Waits until the condition is satisfied.
 async fn wait_until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
     let waiting = async {
         while !so().await {

@@ -1,4 +1,4 @@
-//! The driver on real servers: one program, so that all tests share one replica set.
+//! Tests of the driver on real servers. They are one program, so that all share one replica set.
 
 #![allow(missing_docs)]
 
@@ -23,5 +23,5 @@ mod tour;
 mod transactions;
 mod writes;
 
-/// Who sets the fail point of commands on the shared replica set: a server has only one, for whichever clients.
+/// Lock of the fail point of commands on the shared replica set: a server has only one for all clients.
 static FAIL_POINT: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

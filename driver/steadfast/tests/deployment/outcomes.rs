@@ -1,4 +1,5 @@
-//! Outcomes of commands that a real server ends half-way, with codes that otherwise come before execution.
+//! Outcomes of commands that fail during execution on a real server, with error codes that usually precede
+//! execution.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,7 +9,7 @@ use steadfast::{
     error::{Error, Outcome},
 };
 
-/// `FailedToParse`, which `$dateAdd` raises for a unit that does not exist.
+/// `FailedToParse`, which `$dateAdd` raises for an unknown unit.
 const FAILED_TO_PARSE: i32 = 9;
 
 struct Collections {
@@ -17,12 +18,12 @@ struct Collections {
     target: Collection<Document>,
 }
 
-/// Forty documents to merge into forty others. The unit of one does not exist.
-async fn forty() -> Collections {
-    forty_on(&testbed::shared::uri().expect("a deployment")).await
+/// Creates forty documents to merge into forty others. One has an unknown unit.
+async fn create_collections() -> Collections {
+    create_collections_on(&testbed::shared::uri().expect("a deployment")).await
 }
 
-async fn forty_on(uri: &str) -> Collections {
+async fn create_collections_on(uri: &str) -> Collections {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let client = Client::with_uri_str(uri).await.expect("a client");
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -35,7 +36,7 @@ async fn forty_on(uri: &str) -> Collections {
     Collections { database, source, target }
 }
 
-/// A stage that adds a field to each document of the target.
+/// Stage that adds a field to each document of the target.
 fn merge() -> Document {
     let date = doc! { "$dateAdd": { "startDate": "$$NOW", "unit": "$$new.unit", "amount": 1 } };
     doc! { "$merge": { "into": "target", "whenMatched": [{ "$set": { "date": date } }] } }
@@ -60,7 +61,7 @@ impl Collections {
 #[tokio::test]
 async fn merge_that_fails_half_way_is_maybe_applied() {
     testbed::require!(testbed::shared::servers());
-    let it = forty().await;
+    let it = create_collections().await;
     let error = it.source.aggregate(pipeline()).await.unwrap_err();
     assert_eq!(it.merged().await, 39);
     assert_maybe_applied(&error);
@@ -69,7 +70,7 @@ async fn merge_that_fails_half_way_is_maybe_applied() {
 #[tokio::test]
 async fn run_command_that_fails_half_way_is_maybe_applied() {
     testbed::require!(testbed::shared::servers());
-    let it = forty().await;
+    let it = create_collections().await;
     let command = doc! { "aggregate": "source", "pipeline": pipeline(), "cursor": {} };
     let error = it.database.run_command(command).await.unwrap_err();
     assert_eq!(it.merged().await, 39);
@@ -79,8 +80,8 @@ async fn run_command_that_fails_half_way_is_maybe_applied() {
 #[tokio::test]
 async fn get_more_that_merges_and_fails_half_way_is_maybe_applied() {
     testbed::require!(testbed::shared::servers());
-    let it = forty().await;
-    // With an empty first batch, the pipeline is executed by the first `getMore`.
+    let it = create_collections().await;
+    // With an empty first batch, the first `getMore` executes the pipeline.
     let cursor = doc! { "batchSize": 0 };
     let command = doc! { "aggregate": "source", "pipeline": pipeline(), "cursor": cursor };
     let mut cursor = it.database.run_cursor_command(command).await.unwrap();
@@ -93,8 +94,8 @@ async fn get_more_that_merges_and_fails_half_way_is_maybe_applied() {
 #[tokio::test]
 async fn apply_ops_that_fails_half_way_is_maybe_applied() {
     testbed::require!(V6_0);
-    // It locks the whole server, and so would wait for the transactions of other tests, and they for it.
-    let it = forty_on(&testbed::shared::standalone().expect("a server").uri()).await;
+    // `applyOps` locks the whole server, so it uses a separate server.
+    let it = create_collections_on(&testbed::shared::standalone().expect("a server").uri()).await;
     let insert = doc! { "op": "i", "ns": it.target.namespace().to_string(), "o": { "_id": 100 } };
     let commands = format!("{}.$cmd", it.database.name());
     let admin = it.database.client().database("admin");
@@ -116,12 +117,12 @@ async fn apply_ops_that_fails_half_way_is_maybe_applied() {
 #[tokio::test]
 async fn update_of_one_document_that_fails_is_not_applied() {
     testbed::require!(testbed::shared::servers());
-    let it = forty().await;
+    let it = create_collections().await;
     let date = doc! { "$dateAdd": { "startDate": "$$NOW", "unit": "$unit", "amount": 1 } };
     let update = vec![doc! { "$set": { "date": date } }];
     let error = it.source.update_one(doc! { "_id": 30 }, update.clone()).await.unwrap_err();
     assert_eq!((error.code(), error.outcome()), (Some(FAILED_TO_PARSE), Outcome::NotApplied));
-    // The same error of an update of many documents comes after some were updated.
+    // In an update of many documents, the same error may follow applied updates.
     let error = it.source.update_many(doc! {}, update).await.unwrap_err();
     assert_maybe_applied(&error);
 }

@@ -1,8 +1,8 @@
-//! The prose tests of ten specifications, by their numbers: retryable writes, retryable reads,
-//! overload, time limits of calls, change streams, server discovery and monitoring, connection pools,
-//! server selection, transactions, bulk writes of clients. Each module says what it leaves out, and why.
+//! Prose tests of ten specifications, with their numbers: retryable writes, retryable reads, client backpressure,
+//! client-side operations timeout, change streams, server discovery and monitoring, connection pools, server
+//! selection, transactions and client bulk writes. Each module names the omitted tests, with the reason.
 //!
-//! They have a replica set to themselves, because a server has only one `failCommand`.
+//! They have their own replica set, because a server has only one `failCommand`.
 
 mod change_streams;
 mod client_bulk_write;
@@ -41,15 +41,15 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::common::{Clock, Recorder, bounded};
 
-/// The replica set of all tests in here: three members.
+/// Replica set of these tests, with three members.
 fn set() -> &'static ReplicaSet {
     static SET: OnceLock<ReplicaSet> = OnceLock::new();
-    // Nobody is to be elected because the primary is late on a busy machine.
+    // A long election time-out, so that a slow primary on a busy machine causes no election.
     let options = || Options::new().election_timeout(Duration::from_secs(10));
     SET.get_or_init(|| ReplicaSet::start(3, options()).expect("a replica set"))
 }
 
-/// The numbers of the primary and of the secondaries.
+/// Returns the number of the primary and those of the secondaries.
 fn members() -> (usize, Vec<usize>) {
     let primary = set().wait_for_primary().expect("a primary");
     let secondaries = (0..set().members().len()).filter(|member| *member != primary);
@@ -60,8 +60,8 @@ fn address(member: usize) -> ServerAddress {
     set().addresses()[member].into()
 }
 
-/// `failCommand` on some members, for clients of one name: held by one test at a time, and switched
-/// off when it is dropped.
+/// `failCommand` on some members, for clients with one `appName`. Held by one test at a time, and disabled when it
+/// is dropped.
 struct FailPoint {
     members: Vec<usize>,
     app_name: &'static str,
@@ -69,20 +69,20 @@ struct FailPoint {
 }
 
 impl FailPoint {
-    /// A turn with the fail point, which is off for now.
+    /// Locks the fail point, which is still disabled.
     async fn reserve(members: Vec<usize>, app_name: &'static str) -> Self {
         static TURNS: Mutex<()> = Mutex::const_new(());
         Self { members, app_name, _turn: TURNS.lock().await }
     }
 
-    /// On the primary, at once.
+    /// Enables the fail point on the primary.
     async fn on_primary(times: i32, data: Document, app_name: &'static str) -> Self {
         let point = Self::reserve(vec![members().0], app_name).await;
         point.set(times, data);
         point
     }
 
-    /// Has the next `times` commands that `data` describes fail as it says.
+    /// Fails the next `times` commands that match `data`.
     fn set(&self, times: i32, data: Document) {
         fail(&self.members, self.app_name, times, data);
     }
@@ -98,7 +98,7 @@ impl Drop for FailPoint {
     }
 }
 
-/// Sets the fail point on these members; to be called by who holds it, or on their behalf.
+/// Sets the fail point on these members. The caller must hold the lock.
 fn fail(members: &[usize], app_name: &str, times: i32, mut data: Document) {
     data.insert("appName", app_name);
     let on = doc! {
@@ -109,7 +109,7 @@ fn fail(members: &[usize], app_name: &str, times: i32, mut data: Document) {
     }
 }
 
-/// A client, and all that it tells.
+/// Client with recorded events.
 struct ProseClient {
     client: Client,
     commands: Recorder<CommandEvent>,
@@ -118,10 +118,10 @@ struct ProseClient {
 }
 
 impl ProseClient {
-    /// A client of the replica set.
+    /// Creates a client of the replica set.
     ///
-    /// It hears of the members every half second: one that failed by a fail point has no change to
-    /// report, and is unknown until it reports that.
+    /// Its heartbeat frequency is half a second: a member that a fail point marked unknown reports no change, and
+    /// stays unknown until the next heartbeat.
     async fn new(app_name: &str, change: impl FnOnce(&mut ClientOptions)) -> Self {
         let uri = format!("{}&heartbeatFrequencyMS=500", set().uri());
         Self::at(&uri, app_name, change).await
@@ -143,19 +143,19 @@ impl ProseClient {
         self.client.database("prose").collection(name)
     }
 
-    /// Waits until so many commands of this name were sent.
+    /// Waits until this number of commands with this name were sent.
     async fn wait_for_started(&self, count: usize, name: &str) {
         let is_it = |event: &CommandEvent| matches!(event, CommandEvent::Started(it) if it.command_name == name);
         self.commands.wait_for(count, is_it).await;
     }
 
-    /// How many commands of this name were sent.
+    /// Returns the number of sent commands with this name.
     fn started(&self, name: &str) -> usize {
         let is_it = |event: &&CommandEvent| matches!(event, CommandEvent::Started(it) if it.command_name == name);
         self.commands.seen().iter().filter(is_it).count()
     }
 
-    /// The servers that the commands of this name succeeded on, and those that they failed on.
+    /// Returns the servers on which commands with this name succeeded, and those on which they failed.
     fn ends(&self, name: &str) -> (Vec<ServerAddress>, Vec<ServerAddress>) {
         let (mut succeeded, mut failed) = (Vec::new(), Vec::new());
         for event in self.commands.seen() {
@@ -172,7 +172,7 @@ impl ProseClient {
         (succeeded, failed)
     }
 
-    /// How checking out went, and when the pool was cleared, in order.
+    /// Returns the results of checkouts, and the pool cleared events, in order.
     fn checkouts(&self) -> Vec<Checkout> {
         let of_interest = |event| match event {
             CmapEvent::ConnectionCheckedOut(_) => Some(Checkout::Succeeded),
@@ -191,8 +191,8 @@ enum Checkout {
     Failed(ConnectionCheckoutFailedReason),
 }
 
-/// A client of the primary that has the fail point set anew, to `then`, once a command has failed.
-async fn failing_in_turn(
+/// Creates a client of the primary that changes the fail point to `then` after the first failed command.
+async fn with_two_fail_points(
     point: &FailPoint,
     command: &'static str,
     then: Document,
@@ -200,7 +200,7 @@ async fn failing_in_turn(
 ) -> ProseClient {
     let (app_name, on) = (point.app_name, point.members.clone());
     let commands = Recorder::new();
-    let heard = commands.handler();
+    let recorder = commands.handler();
     let turned = AtomicBool::new(false);
     let mut observed = ProseClient::new(app_name, move |options| {
         options.command_event_handler = Some(EventHandler::callback(move |event| {
@@ -209,8 +209,8 @@ async fn failing_in_turn(
             if failed && !turned.swap(true, Ordering::Relaxed) {
                 fail(&on, app_name, ALWAYS, then.clone());
             }
-            let EventHandler::Callback(heard) = &heard else { unreachable!() };
-            heard(event);
+            let EventHandler::Callback(recorder) = &recorder else { unreachable!() };
+            recorder(event);
         }));
         change(options);
     })
@@ -219,12 +219,11 @@ async fn failing_in_turn(
     observed
 }
 
-/// More often than any test sends a command.
+/// More times than any test sends a command.
 const ALWAYS: i32 = 1_000;
 
-/// The test that writes and reads have in common: of two that share an only connection, the first
-/// is told that the server shuts down, and the second, which waits, loses its turn by that. Both are
-/// tried again.
+/// Prose test that retryable writes and retryable reads share: of two operations with one connection, the first
+/// fails with a shutdown error, which clears the pool during the checkout of the second. Both are retried.
 async fn check_cleared_pool<T>(
     observed: &ProseClient,
     command: &str,
@@ -233,9 +232,9 @@ async fn check_cleared_pool<T>(
     for result in bounded(both).await {
         assert!(result.is_ok(), "{:?}", result.err());
     }
-    let refused = ConnectionCheckoutFailedReason::ConnectionError;
+    let rejected = ConnectionCheckoutFailedReason::ConnectionError;
     let seen = observed.checkouts();
-    let expected = [Checkout::Succeeded, Checkout::PoolCleared, Checkout::Failed(refused)];
+    let expected = [Checkout::Succeeded, Checkout::PoolCleared, Checkout::Failed(rejected)];
     assert_eq!(seen[..3], expected, "{seen:?}");
     assert_eq!(observed.started(command), 3);
 }

@@ -1,6 +1,6 @@
 //! The request and connection rate limiters of a real MongoDB 8.2 server with access control.
 //!
-//! All tests share one server and run one at a time, because its limiters are the server's. Parameters are
+//! All tests share one server and run one at a time, because the limiters apply to the whole server. Parameters are
 //! set through its Unix socket, which the limiters exempt.
 
 use std::sync::OnceLock;
@@ -175,7 +175,7 @@ async fn rejected_requests_change_neither_topology_nor_pool_and_are_not_applied(
 }
 
 #[tokio::test]
-async fn rejected_statement_and_rejected_commit_leave_the_transaction_open() {
+async fn rejected_operation_and_rejected_commit_leave_the_transaction_open() {
     testbed::require!(V8_2);
     let server = LimitedServer::lock().await;
     let client = server.client(|_| ()).await;
@@ -201,14 +201,14 @@ async fn rejected_statement_and_rejected_commit_leave_the_transaction_open() {
 async fn rejected_connection_is_retried_and_does_not_clear_the_pool() {
     testbed::require!(V8_2);
     let server = LimitedServer::lock().await;
-    // On a machine that stalls for a second, the server admits the connection: then once more.
+    // If the machine stalls for a second, the server admits the connection; the test then repeats.
     for round in 0..20 {
         let (topology, pool) = (Recorder::new(), Recorder::new());
         let client = server
             .client(|options| {
                 options.sdam_event_handler = Some(topology.handler());
                 options.cmap_event_handler = Some(pool.handler());
-                // Five random waits may all be short: the server is to admit connections before they end.
+                // Five random backoffs may all be too short for the server to admit connections again.
                 options.max_adaptive_retries = Some(100);
             })
             .await;

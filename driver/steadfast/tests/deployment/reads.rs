@@ -1,5 +1,4 @@
-//! Reading and administering a real server: every read, cursors as they end, fail and are dropped,
-//! indexes, collections, databases and commands of the application's own.
+//! Reads and administration on a real server: queries, cursors, indexes, collections, databases and `run_command`.
 
 use std::{
     future::poll_fn,
@@ -23,7 +22,7 @@ use steadfast::{
 };
 use testbed::{Mongod, Options};
 
-/// The commands that a client sent, in order.
+/// Commands that a client sent, in order.
 #[derive(Clone, Default)]
 struct SentCommands(Arc<Mutex<Vec<Document>>>);
 
@@ -36,14 +35,14 @@ impl SentCommands {
         self.names().iter().filter(|sent| *sent == name).count()
     }
 
-    /// Waits until a command of this name was sent.
+    /// Waits until a command with this name was sent.
     async fn wait_for(&self, name: &str) {
         let seen = async {
             while self.count(name) == 0 {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), seen).await.expect("it is sent in time");
+        tokio::time::timeout(Duration::from_secs(60), seen).await.expect("the command is sent");
     }
 }
 
@@ -59,7 +58,7 @@ async fn client_with_log(uri: &str) -> Result<(Client, SentCommands)> {
     Ok((Client::with_options(options)?, sent))
 }
 
-/// A database of the shared deployment that no other test uses, empty.
+/// Empty database of the shared deployment that no other test uses.
 async fn fresh(name: &str) -> Result<(Database, SentCommands)> {
     let (client, sent) = client_with_log(&testbed::shared::uri().expect("a deployment")).await?;
     let database = client.database(name);
@@ -67,7 +66,7 @@ async fn fresh(name: &str) -> Result<(Database, SentCommands)> {
     Ok((database, sent))
 }
 
-/// Puts documents `{ _id: 0, x: 0 }`, … into a collection by a plain command.
+/// Inserts documents `{ _id: 0, x: 0 }`, … with a plain command.
 async fn fill(collection: &Collection<Document>, database: &Database, count: i32) -> Result<()> {
     let documents: Vec<_> = (0..count).map(|x| doc! { "_id": x, "x": x }).collect();
     database.run_command(doc! { "insert": collection.name(), "documents": documents }).await?;
@@ -112,7 +111,7 @@ async fn find_applies_its_options() -> Result<()> {
     assert_eq!(ids(&drain(&mut cursor).await?), [8, 7, 6, 5]);
     assert!(!cursor.has_next());
     assert_eq!(sent.count("getMore"), 1);
-    // The server leaves the cursor open at its limit.
+    // The server does not close the cursor at its limit.
     sent.wait_for("killCursors").await;
     let more = sent.0.lock().unwrap().iter().find(|sent| sent.contains_key("getMore")).cloned();
     let more = more.unwrap();
@@ -151,11 +150,11 @@ async fn a_cursor_is_read_in_place_typed_and_as_a_stream() -> Result<()> {
 
     let mut cursor = numbers.find(doc! {}).await?;
     assert!(cursor.has_next());
-    assert!(cursor.deserialize_current().is_err(), "it is at no document yet");
+    assert!(cursor.deserialize_current().is_err(), "no current document");
     assert!(cursor.advance().await?);
     assert_eq!(cursor.current().get_i32("x").unwrap(), 0);
 
-    // pitfall 20: what came in one batch needs no other.
+    // pitfall 20: a cursor with a single batch sends no `getMore`.
     let before = sent.names().len();
     drain(&mut cursor).await?;
     drop(cursor);
@@ -206,7 +205,7 @@ async fn no_kill_cursors_is_sent_after_shutdown() -> Result<()> {
     let mut cursor = numbers.find(doc! {}).batch_size(2).await?;
     assert!(cursor.advance().await?);
     database.client().clone().shutdown().await;
-    assert!(cursor.advance().await?, "what came before is still there");
+    assert!(cursor.advance().await?, "the received documents remain");
     let error = cursor.advance().await.unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Shutdown), "{error}");
     drop(cursor);
@@ -256,7 +255,7 @@ async fn a_dropped_advance_loses_no_batch() -> Result<()> {
         () = sent.wait_for("getMore") => {}
         ended = cursor.advance() => panic!("the server is slow on purpose: {ended:?}"),
     }
-    // Others are served meanwhile, and the cursor goes on where it was.
+    // Other commands are served meanwhile, and the cursor keeps its position.
     admin.run_command(doc! { "ping": 1 }).await?;
     found.extend(drain(&mut cursor).await?);
     assert_eq!(ids(&found), [0, 1, 2, 3, 4, 5]);
@@ -312,7 +311,7 @@ async fn a_tailable_cursor_waits_for_new_documents() -> Result<()> {
         .max_await_time(Duration::from_millis(50))
         .await?;
     assert!(cursor.try_advance().await?);
-    assert!(!cursor.try_advance().await?, "there is none yet");
+    assert!(!cursor.try_advance().await?, "no document yet");
     assert!(cursor.has_next());
     let tailing = tokio::spawn(async move {
         assert!(cursor.advance().await?);
@@ -519,7 +518,9 @@ async fn an_unacknowledged_command_does_not_wait() -> Result<()> {
         }
         Result::Ok(())
     };
-    tokio::time::timeout(Duration::from_secs(60), made).await.expect("it is made")?;
+    tokio::time::timeout(Duration::from_secs(60), made)
+        .await
+        .expect("the connection is established")?;
     let journaled = unacknowledged.with_journal(true);
     let error = database.create_collection("x").write_concern(journaled).await.unwrap_err();
     assert!(error.is_invalid_argument());

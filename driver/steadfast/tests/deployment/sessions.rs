@@ -1,5 +1,4 @@
-//! Sessions on a real replica set: which commands run in which, what they guarantee, and that they
-//! go back to the pool when, and only when, they may.
+//! Sessions on a real replica set: implicit and explicit sessions, their guarantees, and their return to the pool.
 
 mod cursors;
 mod guarantees;
@@ -20,7 +19,7 @@ use steadfast::{
     options::{ClientOptions, WriteConcern},
 };
 
-/// What a client said and heard, in order.
+/// Command events of a client, in order.
 #[derive(Clone, Default)]
 struct CommandLog(Arc<Mutex<Vec<CommandEvent>>>);
 
@@ -33,7 +32,7 @@ impl CommandLog {
         self.0.lock().unwrap().clear();
     }
 
-    /// The commands that were sent.
+    /// Returns the sent commands.
     fn sent(&self) -> Vec<Document> {
         let started = |event| match event {
             CommandEvent::Started(event) => Some(event.command),
@@ -42,20 +41,20 @@ impl CommandLog {
         self.events().into_iter().filter_map(started).collect()
     }
 
-    /// The commands of this name that were sent.
+    /// Returns the sent commands with this name.
     fn named(&self, name: &str) -> Vec<Document> {
         let mut sent = self.sent();
         sent.retain(|command| command.keys().next().is_some_and(|key| key == name));
         sent
     }
 
-    /// The last command of this name.
+    /// Returns the last command with this name.
     #[track_caller]
     fn last(&self, name: &str) -> Document {
         self.named(name).pop().unwrap_or_else(|| panic!("no {name} was sent"))
     }
 
-    /// The reply to the last command of this name.
+    /// Returns the reply to the last command with this name.
     #[track_caller]
     fn last_reply(&self, name: &str) -> Document {
         let succeeded = |event| match event {
@@ -66,7 +65,7 @@ impl CommandLog {
         replies.pop().unwrap_or_else(|| panic!("no {name} succeeded"))
     }
 
-    /// The sessions of all commands, each once, in the order of their first use.
+    /// Returns the `lsid` of all commands without duplicates, in the order of their first use.
     fn sessions(&self) -> Vec<Document> {
         let mut sessions = Vec::new();
         for command in self.sent() {
@@ -79,14 +78,14 @@ impl CommandLog {
         sessions
     }
 
-    /// Waits until so many commands of this name were sent.
+    /// Waits until this number of commands with this name were sent.
     async fn wait_for(&self, name: &str, count: usize) {
         let sent = async {
             while self.named(name).len() < count {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), sent).await.expect("it is sent in time");
+        tokio::time::timeout(Duration::from_secs(60), sent).await.expect("the command is sent");
     }
 }
 
@@ -104,8 +103,8 @@ async fn client_at(uri: &str, change: impl FnOnce(&mut ClientOptions)) -> (Clien
     (Client::with_options(options).unwrap(), log)
 }
 
-/// A collection of `count` documents `{ _id: 0 }`, … on all members, and a client that has said
-/// nothing yet.
+/// Creates a collection of `count` documents `{ _id: 0 }`, … on all members, and a client that has sent no command
+/// yet.
 async fn collection(name: &str, count: i32) -> (Client, Collection<Document>, CommandLog) {
     let (before, _) = client_with(|_| ()).await;
     let hello = before.database("admin").run_command(doc! { "hello": 1 }).await.unwrap();

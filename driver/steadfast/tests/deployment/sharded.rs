@@ -1,4 +1,4 @@
-//! Retryable writes of a sharded collection whose chunks move between the attempts, on a real cluster.
+//! Retryable writes to a sharded collection whose chunks move between the attempts, on a real cluster.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use steadfast::{
 
 use crate::{common::bounded, sharded_collection::ShardedCollection};
 
-/// A sharded collection behind a proxy.
+/// Sharded collection behind a proxy.
 struct Sharded {
     servers: ShardedCollection,
     proxy: Proxy,
@@ -19,7 +19,7 @@ struct Sharded {
 }
 
 impl Sharded {
-    /// Begins with 20 documents, `{ _id, k, n: 0 }`. The shard key is `k`.
+    /// Creates a collection with 20 documents `{ _id, k, n: 0 }` and the shard key `k`.
     async fn create(namespace: &'static str) -> Option<Self> {
         testbed::found_or_skip(testbed::servers(testbed::Version::V8_2))?;
         let create = move || ShardedCollection::create(namespace, doc! { "k": "hashed" });
@@ -33,7 +33,7 @@ impl Sharded {
         Some(Self { servers, proxy, documents })
     }
 
-    /// Loses the reply to a write, and moves all chunks before its retry comes to the servers.
+    /// Drops the reply to a write, and moves all chunks before its retry.
     async fn migrate_before_retry<T>(
         &self,
         command: &str,
@@ -47,14 +47,14 @@ impl Sharded {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             let servers = self.servers.clone();
-            tokio::task::spawn_blocking(move || servers.swap_shards()).await.unwrap();
+            tokio::task::spawn_blocking(move || servers.move_all_chunks()).await.unwrap();
             self.proxy.clear_rules();
         };
         let (written, ()) = bounded(async { tokio::join!(write.into_future(), migrate) }).await;
         written.unwrap()
     }
 
-    /// The number in a document, if the document is there.
+    /// Returns the field `n` of a document, or `None` if the document does not exist.
     async fn number(&self, id: i32) -> Option<i32> {
         let found = self.documents.find_one(doc! { "_id": id }).await.unwrap();
         found.map(|found| found.get_i32("n").unwrap())
@@ -85,8 +85,8 @@ async fn a_write_whose_chunk_moves_before_its_retry_is_applied_once() {
     assert_eq!(documents.count_documents(doc! { "_id": { "$gte": 100 } }).await.unwrap(), 10);
 }
 
-/// The counts in the reply to an unordered write by `_id` alone, which goes to both shards, are too high after a
-/// migration (SERVER-54019). What is there is right.
+/// In an unordered write by `_id`, which goes to both shards, the counts of the reply are too high after a
+/// migration (SERVER-54019). The data is correct.
 #[tokio::test]
 async fn an_unordered_bulk_write_whose_chunks_move_before_its_retry_is_applied_once() {
     let Some(sharded) = Sharded::create("sharded.bulk").await else { return };

@@ -1,4 +1,4 @@
-//! Logging in and encrypting, on real servers that insist on it.
+//! TLS and authentication on real servers that require them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -29,8 +29,9 @@ async fn ping(options: ClientOptions) -> Result<Document> {
     reply
 }
 
-/// The error of a client that finds no server, whose time to find one passes when it has been refused.
-async fn refused(mut options: ClientOptions, clock: &Clock) -> Error {
+/// Returns the error of a client without a suitable server. Its server selection time-out expires after the first
+/// failed check.
+async fn selection_error(mut options: ClientOptions, clock: &Clock) -> Error {
     let (heartbeats, limit) = (Recorder::new(), Duration::from_secs(5));
     options.server_selection_timeout = Some(limit);
     options.sdam_event_handler = Some(heartbeats.handler());
@@ -56,12 +57,12 @@ fn credential(name: &str, password: &str, mechanism: Option<AuthMechanism>) -> C
 fn user_of(reply: &Document) -> String {
     let info = reply.get_document("authInfo").unwrap();
     let users = info.get_array("authenticatedUsers").unwrap();
-    let user = users.first().expect("somebody is logged in").as_document().unwrap();
+    let user = users.first().expect("an authenticated user").as_document().unwrap();
     user.get_str("user").unwrap().to_owned()
 }
 
-fn assert_refused(outcome: Result<Document>) -> Error {
-    let error = outcome.expect_err("a wrong password lets nobody in");
+fn assert_selection_failed(outcome: Result<Document>) -> Error {
+    let error = outcome.expect_err("a wrong password is rejected");
     assert!(error.is_auth_error(), "{error}");
     let shown = format!("{error} {error:?}");
     assert!(shown.contains("127.0.0.1"), "it names the server: {shown}");
@@ -98,16 +99,16 @@ async fn scram_accepts_the_right_password_and_rejects_others() {
 
         let mut wrong = options(&server).await;
         wrong.credential = Some(credential(name, "pencils", mechanism));
-        assert_refused(ping(wrong).await);
+        assert_selection_failed(ping(wrong).await);
     }
-    // pitfall 45: no quiet fall-back to the weaker mechanism.
+    // pitfall 45: the driver does not fall back to the weaker mechanism.
     let mut weaker = options(&server).await;
     weaker.credential = Some(credential("old", PASSWORD, sha256));
-    assert_refused(ping(weaker).await);
+    assert_selection_failed(ping(weaker).await);
 
-    let mut nobody = options(&server).await;
-    nobody.credential = None;
-    let client = Client::with_options(nobody).unwrap();
+    let mut anonymous = options(&server).await;
+    anonymous.credential = None;
+    let client = Client::with_options(anonymous).unwrap();
     let error = client.database("a").collection::<Document>("b").find_one(doc! {}).await;
     assert_eq!(error.unwrap_err().code(), Some(13), "Unauthorized");
 }
@@ -130,8 +131,8 @@ async fn a_password_is_neither_in_events_nor_in_debug_output() {
     let create = doc! { "createUser": "bob", "pwd": "pencil2", "roles": [] };
     users.run_command(create).await.unwrap();
     let again = doc! { "createUser": "bob", "pwd": "pencil2", "roles": [] };
-    let refused = users.run_command(again).await.unwrap_err();
-    assert!(!format!("{refused:?}").contains("pencil"));
+    let rejected = users.run_command(again).await.unwrap_err();
+    assert!(!format!("{rejected:?}").contains("pencil"));
     let seen = seen.lock().unwrap();
     assert!(seen.contains("createUser"), "the command's name is shown");
     assert!(!seen.contains("pencil"), "{seen}");
@@ -161,10 +162,10 @@ async fn tls_certificates_are_verified_unless_disabled() {
     };
     ping(with(trusting(&ca)).await).await.unwrap();
 
-    // pitfall 39: the platform's authorities do not know the test's, and nothing else vouches.
-    let unknown = refused(with(TlsOptions::builder().build()).await, &clock).await;
+    // pitfall 39: the platform authorities do not include the authority of the test.
+    let unknown = selection_error(with(TlsOptions::builder().build()).await, &clock).await;
     assert!(unknown.to_string().to_lowercase().contains("certificate"), "{unknown}");
-    let wrong = refused(with(trusting(&other)).await, &clock).await;
+    let wrong = selection_error(with(trusting(&other)).await, &clock).await;
     assert!(wrong.to_string().contains("127.0.0.1"), "{wrong}");
 
     let mut blind = trusting(&other);
@@ -174,7 +175,7 @@ async fn tls_certificates_are_verified_unless_disabled() {
 
     let mut plain = options(&server).await;
     plain.tls = None;
-    let plain = refused(plain, &clock).await;
+    let plain = selection_error(plain, &clock).await;
     assert!(plain.is_server_selection_error(), "{plain}");
 }
 
@@ -191,7 +192,7 @@ async fn a_certificate_for_another_host_is_rejected_unless_invalid_hostnames_are
     strict.tls = Some(Tls::Enabled(tls.clone().build()));
     let mut waived = strict.clone();
     waived.tls = Some(Tls::Enabled(tls.allow_invalid_hostnames(true).build()));
-    let strict = refused(strict, &Clock::stopped()).await;
+    let strict = selection_error(strict, &Clock::stopped()).await;
     assert!(strict.to_string().to_lowercase().contains("certificate"), "{strict}");
     ping(waived).await.unwrap();
 }

@@ -1,7 +1,7 @@
-//! Every method of the API, on a replica set of three and on a standalone server.
+//! Every method of the API, on a replica set of three members and on a standalone server.
 
 #[path = "../../examples/tour.rs"]
-#[allow(dead_code, unreachable_pub, reason = "a program of its own")]
+#[allow(dead_code, unreachable_pub, reason = "a separate program")]
 mod example;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Transactions on a real replica set: all of it or nothing, and run until it is committed.
+//! Transactions on a real replica set: atomicity, isolation, conflicts and dropped futures.
 
 mod convenient;
 mod rules;
@@ -24,7 +24,7 @@ async fn client() -> Client {
     Client::with_options(options).unwrap()
 }
 
-/// A collection with one document, `{ _id: 0, n: 0 }`.
+/// Creates a collection with one document, `{ _id: 0, n: 0 }`.
 async fn counter(client: &Client, name: &str) -> Collection<Document> {
     let counters = client.database("transactions").collection::<Document>(name);
     counters.drop().await.unwrap();
@@ -32,12 +32,12 @@ async fn counter(client: &Client, name: &str) -> Collection<Document> {
     counters
 }
 
-fn one_more() -> Document {
+fn increment_n() -> Document {
     doc! { "$inc": { "n": 1 } }
 }
 
 async fn count(counters: &Collection<Document>) -> i32 {
-    let found = counters.find_one(doc! { "_id": 0 }).await.unwrap().expect("it is there");
+    let found = counters.find_one(doc! { "_id": 0 }).await.unwrap().expect("the document exists");
     found.get_i32("n").unwrap()
 }
 
@@ -54,16 +54,16 @@ async fn a_transaction_is_visible_only_after_its_commit() {
     let counters = counter(&client, "committed").await;
     let others = counter(&client, "committed_too").await;
     let mut session = begin(&client).await;
-    counters.update_one(doc! {}, one_more()).session(&mut session).await.unwrap();
+    counters.update_one(doc! {}, increment_n()).session(&mut session).await.unwrap();
     others.insert_one(doc! { "_id": 1 }).session(&mut session).await.unwrap();
     let inside = counters.find_one(doc! {}).session(&mut session).await.unwrap().unwrap();
-    assert_eq!(inside.get_i32("n").unwrap(), 1, "it sees itself");
-    assert_eq!(count(&counters).await, 0, "nobody else does");
+    assert_eq!(inside.get_i32("n").unwrap(), 1, "the transaction reads its own write");
+    assert_eq!(count(&counters).await, 0, "not visible outside");
     session.commit_transaction().await.unwrap();
     assert_eq!(count(&counters).await, 1);
     assert_eq!(others.count_documents(doc! {}).await.unwrap(), 2);
     session.commit_transaction().await.unwrap();
-    assert_eq!(count(&counters).await, 1, "a commit that is asked for again changes nothing");
+    assert_eq!(count(&counters).await, 1, "a repeated commit has no effect");
 }
 
 #[tokio::test]
@@ -72,11 +72,11 @@ async fn an_aborted_transaction_has_no_effect() {
     let client = client().await;
     let counters = counter(&client, "aborted").await;
     let mut session = begin(&client).await;
-    counters.update_one(doc! {}, one_more()).session(&mut session).await.unwrap();
+    counters.update_one(doc! {}, increment_n()).session(&mut session).await.unwrap();
     session.abort_transaction().await.unwrap();
     assert_eq!(count(&counters).await, 0);
-    // The session goes on.
-    counters.update_one(doc! {}, one_more()).session(&mut session).await.unwrap();
+    // The session remains usable.
+    counters.update_one(doc! {}, increment_n()).session(&mut session).await.unwrap();
     assert_eq!(count(&counters).await, 1);
 }
 
@@ -86,13 +86,13 @@ async fn a_write_conflict_is_a_transient_transaction_error() {
     let client = client().await;
     let counters = counter(&client, "conflict").await;
     let (mut one, mut other) = (begin(&client).await, begin(&client).await);
-    counters.update_one(doc! {}, one_more()).session(&mut one).await.unwrap();
-    let error = counters.update_one(doc! {}, one_more()).session(&mut other).await.unwrap_err();
+    counters.update_one(doc! {}, increment_n()).session(&mut one).await.unwrap();
+    let error = counters.update_one(doc! {}, increment_n()).session(&mut other).await.unwrap_err();
     assert_eq!(error.code(), Some(WRITE_CONFLICT), "{error:?}");
     assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error:?}");
     one.commit_transaction().await.unwrap();
-    // What was refused is gone, and a commit says so.
+    // The server has aborted the transaction, so the commit fails.
     let error = other.commit_transaction().await.unwrap_err();
     assert_eq!(error.code(), Some(NO_SUCH_TRANSACTION), "{error:?}");
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error:?}");
@@ -129,9 +129,9 @@ async fn cursors_of_a_transaction_read_its_snapshot() {
         assert_eq!(document.unwrap().get_i32("_id").unwrap(), found);
         found += 1;
     }
-    assert_eq!(found, 100, "it sees what was there when it began");
+    assert_eq!(found, 100, "the transaction reads its snapshot");
     session.commit_transaction().await.unwrap();
-    // One that is dropped early is forgotten, and the transaction goes on.
+    // A dropped operation does not end the transaction.
     counters.insert_many((0..100).map(|id| doc! { "_id": id })).await.unwrap();
     session.start_transaction().await.unwrap();
     let mut cursor = counters.find(doc! {}).batch_size(2).session(&mut session).await.unwrap();
@@ -150,21 +150,21 @@ async fn a_dropped_session_releases_its_locks() {
     let client = client().await;
     let counters = counter(&client, "abandoned").await;
     let mut session = begin(&client).await;
-    counters.update_one(doc! {}, one_more()).session(&mut session).await.unwrap();
+    counters.update_one(doc! {}, increment_n()).session(&mut session).await.unwrap();
     drop(session);
-    // Outside of a transaction, a write waits until the document is free.
-    bounded(counters.update_one(doc! {}, one_more())).await.unwrap();
+    // A write outside a transaction waits until the document is unlocked.
+    bounded(counters.update_one(doc! {}, increment_n())).await.unwrap();
     assert_eq!(count(&counters).await, 1);
 }
 
 #[tokio::test]
-async fn a_commit_dropped_at_any_moment_can_be_repeated() {
+async fn commit_dropped_at_any_point_can_be_repeated() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "dropped").await;
     for round in 0..60 {
         let mut session = begin(&client).await;
-        counters.update_one(doc! {}, one_more()).session(&mut session).await.unwrap();
+        counters.update_one(doc! {}, increment_n()).session(&mut session).await.unwrap();
         let limit = Duration::from_micros(round * 40);
         if tokio::time::timeout(limit, session.commit_transaction()).await.is_err() {
             let state = session.transaction_state();
@@ -179,17 +179,17 @@ async fn a_commit_dropped_at_any_moment_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn operations_that_are_dropped_leave_a_transaction_that_can_be_aborted() {
+async fn transaction_with_dropped_operations_can_be_aborted() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
     let counters = counter(&client, "dropped_operations").await;
     for round in 0..60 {
         let mut session = begin(&client).await;
-        let update = counters.update_one(doc! {}, one_more()).session(&mut session);
+        let update = counters.update_one(doc! {}, increment_n()).session(&mut session);
         let limit = Duration::from_micros(round * 40);
         let _ = tokio::time::timeout(limit, update.into_future()).await;
         session.abort_transaction().await.unwrap();
     }
-    bounded(counters.update_one(doc! {}, one_more())).await.unwrap();
+    bounded(counters.update_one(doc! {}, increment_n())).await.unwrap();
     assert_eq!(count(&counters).await, 1);
 }

@@ -1,5 +1,4 @@
-//! Writing to a real replica set: every method that writes, large batches, bulk writes that fail in
-//! the middle, and writes that nobody acknowledges.
+//! Writes to a real replica set: every write method, large batches, failing bulk writes and unacknowledged writes.
 
 use std::{
     sync::{
@@ -22,7 +21,7 @@ use steadfast::{
     },
 };
 
-/// The commands that a client sent: the number of the operation, and the command.
+/// Commands that a client sent, with their operation ids.
 type SentOperations = Arc<Mutex<Vec<(Option<i64>, Document)>>>;
 
 async fn client() -> (Client, SentOperations) {
@@ -39,7 +38,7 @@ async fn client() -> (Client, SentOperations) {
     (Client::with_options(options).expect("a client"), sent)
 }
 
-/// A command without its documents, of which there may be many, but for their number.
+/// Returns a command with the number of its documents instead of the documents.
 fn summary(mut command: Document) -> Document {
     for field in ["documents", "updates", "deletes"] {
         if let Some(Bson::Array(statements)) = command.remove(field) {
@@ -49,7 +48,7 @@ fn summary(mut command: Document) -> Document {
     command
 }
 
-/// An empty collection of the test's own, and the commands that its client sends.
+/// Creates an empty collection of the test, and records the commands of its client.
 async fn fresh<T: Send + Sync>() -> (Collection<T>, SentOperations) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let (client, sent) = client().await;
@@ -84,14 +83,14 @@ fn insert_many_error(error: &Error) -> &InsertManyError {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct TitledBook {
+struct TypedBook {
     #[serde(rename = "_id")]
     id: i32,
     title: String,
 }
 
-fn book(id: i32) -> TitledBook {
-    TitledBook { id, title: format!("title {id}") }
+fn book(id: i32) -> TypedBook {
+    TypedBook { id, title: format!("title {id}") }
 }
 
 #[tokio::test]
@@ -115,11 +114,11 @@ async fn insert_one_returns_the_id_that_is_stored() -> Result<()> {
 #[tokio::test]
 async fn typed_documents_are_written_and_read_back() -> Result<()> {
     testbed::require!(testbed::shared::servers());
-    let (books, _) = fresh::<TitledBook>().await;
+    let (books, _) = fresh::<TypedBook>().await;
     books.insert_one(book(1)).await?;
     books.insert_many([book(2), book(3)]).await?;
     books.insert_many(&[book(4)]).await?;
-    let other = TitledBook { id: 2, title: "other".to_owned() };
+    let other = TypedBook { id: 2, title: "other".to_owned() };
     assert_eq!(books.replace_one(doc! { "_id": 2 }, &other).await?.modified_count, 1);
     assert_eq!(books.find_one(doc! { "_id": 2 }).await?, Some(other.clone()));
     assert_eq!(books.find_one_and_delete(doc! { "_id": 2 }).await?, Some(other));
@@ -181,7 +180,7 @@ async fn insert_many_splits_by_max_write_batch_size() -> Result<()> {
     assert_eq!(sent[0].0, sent[1].0, "one operation, one number");
     assert_eq!(books.estimated_document_count().await?, 100_050);
 
-    // The failure is in the second command, and has the index that the caller knows.
+    // The failing write is in the second command. Its index is that of the document in the call.
     let documents =
         (100_050..200_100).map(|id| rawdoc! { "_id": if id == 200_099 { 0 } else { id } });
     let error = books.insert_many(documents).await.unwrap_err();
@@ -323,7 +322,7 @@ async fn find_one_and_update_replace_and_delete_return_the_document() -> Result<
 }
 
 #[tokio::test]
-async fn a_bulk_write_of_every_model() -> Result<()> {
+async fn bulk_write_executes_every_write_model() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     for ordered in [true, false] {
         let (books, sent) = seeded((0..6).map(|id| doc! { "_id": id, "x": 0 })).await;
@@ -353,7 +352,7 @@ async fn a_bulk_write_of_every_model() -> Result<()> {
     Ok(())
 }
 
-/// Two inserts, the second refused, between an update and a delete.
+/// Returns two inserts, the second with a duplicate key, between an update and a delete.
 fn failing() -> [WriteModel<Document>; 5] {
     [
         UpdateOneModel::new(doc! { "_id": 0 }, doc! { "$set": { "x": 1 } }).into(),
@@ -365,7 +364,7 @@ fn failing() -> [WriteModel<Document>; 5] {
 }
 
 #[tokio::test]
-async fn an_ordered_bulk_write_stops_at_the_first_write_error() -> Result<()> {
+async fn ordered_bulk_write_stops_at_the_first_write_error() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let (books, _) = seeded([doc! { "_id": 0 }]).await;
     let error = books.bulk_write(failing()).await.unwrap_err();
@@ -450,8 +449,7 @@ async fn bulk_write_error_has_the_partial_result_before_a_network_error() -> Res
     Ok(())
 }
 
-/// Waits until the collection has `count` documents: nobody says when an unacknowledged write is
-/// done.
+/// Waits until the collection has `count` documents, because an unacknowledged write has no reply.
 async fn wait_for_count(collection: &Collection<Document>, count: u64) {
     let reached = async {
         while collection.count_documents(doc! {}).await.expect("a count") != count {
@@ -474,7 +472,7 @@ async fn unacknowledged_writes_are_applied_and_return_no_counts() -> Result<()> 
     assert_eq!(inserted.inserted_ids.len(), 2);
     wait_for_count(&books, 3).await;
 
-    // Refused, and nobody hears of it.
+    // The write fails on the server; no reply reports it.
     books.insert_one(doc! { "_id": 1 }).write_concern(none.clone()).await?;
     let updated = books
         .update_one(doc! { "_id": 9 }, doc! { "$set": { "x": 1 } })

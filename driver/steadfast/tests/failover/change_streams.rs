@@ -1,4 +1,4 @@
-//! A change stream through failovers: every write that is made is told of once, and in order.
+//! Change streams during failovers: one event for each write, in order.
 
 use std::{
     sync::{
@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 
 use crate::{bounded, increment_load::Failover, report};
 
-type EventStream = ChangeStream<ChangeStreamEvent<Document>>;
+type NumberStream = ChangeStream<ChangeStreamEvent<Document>>;
 
 const WRITES: i32 = 600;
-/// How many go by between two failovers.
+/// Number of writes between two failovers.
 const BETWEEN: i32 = 150;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,10 +45,10 @@ async fn a_change_stream_has_one_event_per_write_during_failovers() {
         while received.len() < usize::try_from(WRITES).unwrap() {
             match stream.try_next().await {
                 Ok(event) => {
-                    let key = event.expect("the stream goes on").document_key.unwrap();
+                    let key = event.expect("the stream is open").document_key.unwrap();
                     received.push(key.get_i32("_id").unwrap());
                 }
-                // The driver tries once to take it up; the application may do so, too.
+                // The driver resumes the stream once; the application may resume it, too.
                 Err(_) => {
                     failed += 1;
                     stream = resume(&numbers, &stream).await;
@@ -67,8 +67,8 @@ async fn a_change_stream_has_one_event_per_write_during_failovers() {
     .await;
 }
 
-/// Takes a stream up again, however often that takes: another primary may fail meanwhile.
-async fn resume(numbers: &Collection<Document>, lost: &EventStream) -> EventStream {
+/// Resumes a stream, with retries: another primary may fail meanwhile.
+async fn resume(numbers: &Collection<Document>, lost: &NumberStream) -> NumberStream {
     loop {
         if let Ok(stream) = numbers.watch().resume_after(lost.resume_token()).await {
             return stream;
@@ -76,8 +76,8 @@ async fn resume(numbers: &Collection<Document>, lost: &EventStream) -> EventStre
     }
 }
 
-/// While nobody asks for the next event, nobody notices that the member is gone which has the stream.
-/// It is not waited for then.
+/// Without a pending `next`, the stream does not detect the death of its member. The resume does not wait for that
+/// member.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_stream_does_not_wait_for_a_dead_member() {
     testbed::require!(V6_0);
@@ -89,9 +89,9 @@ async fn a_change_stream_does_not_wait_for_a_dead_member() {
         write(&numbers, 0).await;
         let mut stream = numbers.watch().await.unwrap();
         set.kill(set.wait_for_primary().unwrap()).unwrap();
-        // The client knows the new primary when it has written there.
+        // After this write the client has discovered the new primary.
         write(&numbers, 1).await;
-        // Much less than the time that a server is waited for.
+        // Much shorter than the server selection time-out.
         let next = tokio::time::timeout(Duration::from_secs(120), stream.try_next()).await;
         let event = next.expect("another member is asked").unwrap().unwrap();
         assert_eq!(event.document_key, Some(doc! { "_id": 1 }));
@@ -99,7 +99,7 @@ async fn a_change_stream_does_not_wait_for_a_dead_member() {
     .await;
 }
 
-/// Counts the change streams that were begun, or taken up again.
+/// Counts the `aggregate` commands that open or resume change streams.
 fn count_aggregates(begun: &Arc<AtomicUsize>) -> EventHandler<CommandEvent> {
     let begun = Arc::clone(begun);
     EventHandler::callback(move |event| {
@@ -109,7 +109,7 @@ fn count_aggregates(begun: &Arc<AtomicUsize>) -> EventHandler<CommandEvent> {
     })
 }
 
-/// Writes a number, however often that takes: the one that is there already was written before.
+/// Inserts a number, with retries. A duplicate key error means that an earlier attempt was applied.
 async fn write(numbers: &Collection<Document>, number: i32) {
     loop {
         let write = numbers.insert_one(doc! { "_id": number });
@@ -121,13 +121,13 @@ async fn write(numbers: &Collection<Document>, number: i32) {
     }
 }
 
-/// Writes numbers, one after the other, while primaries fail.
+/// Inserts numbers one after the other during failovers.
 async fn write_through_failovers(set: Arc<ReplicaSet>, numbers: Collection<Document>) {
-    let befall = |failover: Failover| {
+    let inject = |failover: Failover| {
         let set = Arc::clone(&set);
-        tokio::task::spawn_blocking(move || failover.befall(&set))
+        tokio::task::spawn_blocking(move || failover.inject(&set))
     };
-    // A member that steps down keeps its change streams; those of one that is killed are lost.
+    // A member that steps down keeps its change streams; those of a killed member are lost.
     let mut failovers = [Failover::Kill, Failover::Kill, Failover::StepDown].into_iter();
     let mut failing: Option<JoinHandle<()>> = None;
     for number in 1..=WRITES {
@@ -136,7 +136,7 @@ async fn write_through_failovers(set: Arc<ReplicaSet>, numbers: Collection<Docum
             if let Some(failing) = failing.take() {
                 failing.await.unwrap();
             }
-            failing = failovers.next().map(befall);
+            failing = failovers.next().map(inject);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Counters that are incremented through failovers, with their count checked at the end.
+//! Counters that are incremented during failovers, with their sum checked at the end.
 
 use std::sync::Arc;
 
@@ -10,35 +10,35 @@ use crate::{
     report,
 };
 
-/// Step-downs and kills in turn.
-fn in_turn(count: usize) -> Vec<Failover> {
+/// Step-downs and kills, alternating.
+fn alternating(count: usize) -> Vec<Failover> {
     [Failover::StepDown, Failover::Kill].into_iter().cycle().take(count).collect()
 }
 
 async fn run_load(operations: usize, failovers: usize, retry_policy: RetryPolicy) -> IncrementLoad {
     let set = Arc::new(ReplicaSet::start(3, Options::new()).unwrap());
-    IncrementLoad::over(set, &in_turn(failovers), operations, retry_policy).await
+    IncrementLoad::over(set, &alternating(failovers), operations, retry_policy).await
 }
 
-/// Acknowledged increments are counted exactly once, those said not to be applied never, and those
-/// that may have been applied at most once.
+/// An acknowledged increment is applied exactly once, one with the outcome `NotApplied` never, and one with
+/// `MaybeApplied` at most once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_thousand_increments_survive_failovers() {
     testbed::require!(V6_0);
     let load = bounded(run_load(20_000, 8, RetryPolicy::Driver)).await;
     report(&format!("increments: {load}"));
     load.audit.assert_clean();
-    assert!(load.failed_attempts > 0, "the failovers hit nothing");
+    assert!(load.failed_attempts > 0, "no failover interrupted an attempt");
     let acknowledged = load.acknowledged();
     let most = acknowledged + load.record.uncertain();
     assert!((acknowledged..=most).contains(&load.counter), "{}", load.counter);
     assert_eq!(load.counter, acknowledged + load.audit.uncertain_applied);
 }
 
-/// The same load under the same failovers, with what applications do without retryable writes: on
-/// any error, again. That this is found to be wrong shows that the test above can fail.
+/// The same load and failovers without retryable writes, where the application retries after any error. The wrong
+/// count shows that the test above can fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_naive_retry_counts_wrong() {
+async fn naive_retry_counts_too_many_increments() {
     testbed::require!(V6_0);
     let load = bounded(run_load(20_000, 8, RetryPolicy::Application)).await;
     report(&format!("increments with a naive retry: {load}"));
@@ -46,14 +46,14 @@ async fn a_naive_retry_counts_wrong() {
     assert!(load.counter > load.acknowledged(), "{}", load.counter);
 }
 
-/// Retries leave few errors to look at. Without any, every attempt that a failover hits is an error
-/// whose outcome must be right.
+/// With retries, few errors are raised. Without them, every attempt that a failover interrupts is an error whose
+/// outcome must be correct.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn outcomes_of_increments_without_retries_are_right() {
+async fn outcomes_of_increments_without_retries_are_correct() {
     testbed::require!(V6_0);
     let load = bounded(run_load(6_000, 6, RetryPolicy::None)).await;
-    report(&format!("increments that nobody repeats: {load}"));
+    report(&format!("increments without retries: {load}"));
     load.audit.assert_clean();
-    assert!(load.record.failed() > 0, "the failovers hit nothing");
+    assert!(load.record.failed() > 0, "no failover interrupted an attempt");
     assert_eq!(load.counter, load.acknowledged() + load.audit.uncertain_applied);
 }

@@ -1,4 +1,4 @@
-//! Increments from many tasks while the primary fails again and again.
+//! Increments from many tasks while primaries fail repeatedly.
 
 use std::{
     fmt,
@@ -27,45 +27,44 @@ use crate::{
 
 const TASKS: i64 = 16;
 
-/// A way for a primary to fail.
+/// Failure of a primary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failover {
     StepDown,
-    /// With SIGKILL; it is started again once there is another primary.
+    /// SIGKILL. The member restarts after an election.
     Kill,
 }
 
-/// Who repeats a write that failed.
+/// Retries of a failed write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RetryPolicy {
     Driver,
-    /// The application, after any error and until it succeeds; not the driver.
+    /// By the application, after any error and until the write succeeds. The driver does not retry.
     Application,
-    /// Nobody.
+    /// No retries.
     None,
 }
 
-/// What came of the increments.
+/// Results of the increments.
 #[derive(Debug)]
 pub(crate) struct IncrementLoad {
     pub(crate) record: WriteRecord,
-    /// Number of errors for which [`is_unlabelled_step_down`] is true.
+    /// Number of errors for which [`is_unlabelled_step_down`] returns `true`.
     pub(crate) unlabelled: usize,
     pub(crate) audit: Audit,
-    /// The sum of the counters.
+    /// Sum of the counters.
     pub(crate) counter: usize,
-    /// The attempts that failed, whoever made the next one.
+    /// Number of failed attempts, of the driver and of the application.
     pub(crate) failed_attempts: usize,
     failovers: usize,
     duration: Duration,
 }
 
 impl IncrementLoad {
-    /// Makes so many increments with the failovers spread over them.
+    /// Runs this number of increments, with the failovers distributed over them.
     ///
-    /// They are made with a write concern of majority: what only the primary has is undone when it
-    /// is killed and another takes over, acknowledged or not, so that with `w: 1` nothing could be
-    /// said of it. On a majority, and in the journals, which majority implies, it stays.
+    /// The write concern is `majority`. A failover may roll back a write with `w: 1` after the primary acknowledged
+    /// it, so its outcome could not be checked. Writes on a majority, and in its journals, remain.
     pub(crate) async fn over(
         set: Arc<ReplicaSet>,
         failovers: &[Failover],
@@ -76,7 +75,7 @@ impl IncrementLoad {
         let uri = format!("{}&w=majority&retryWrites={retry_writes}", set.uri());
         let (client, failed_attempts) = client(&uri).await;
         let fresh = (0..TASKS).map(|task| doc! { "_id": task, "n": 0, "log": [] });
-        // This is not under test: it is tried until it succeeds.
+        // Setup is not under test: it is retried until it succeeds.
         let setup = format!("{}&w=majority&timeoutMS=300000", set.uri());
         let setup = Client::with_uri_str(setup).await.unwrap().database("failover");
         setup.collection::<Document>("counters").insert_many(fresh).await.unwrap();
@@ -102,8 +101,7 @@ impl IncrementLoad {
         }
         let duration = began.elapsed();
 
-        // The driver recovers, though primaries may change still; and since this is on a majority, so is all
-        // that came before.
+        // After this write, all earlier writes are on a majority as well.
         let last = client.database("failover").collection("last");
         while last.insert_one(doc! {}).await.is_err() {}
         let counters = write_record::documents(&set, "failover", "counters");
@@ -132,7 +130,7 @@ impl fmt::Display for IncrementLoad {
     }
 }
 
-/// A client, and how many of its attempts to write have failed.
+/// Creates a client, and a counter of its failed write attempts.
 async fn client(uri: &str) -> (Client, Arc<AtomicUsize>) {
     let failed = Arc::new(AtomicUsize::new(0));
     let mut options = ClientOptions::parse(uri).await.unwrap();
@@ -150,8 +148,8 @@ async fn client(uri: &str) -> (Client, Arc<AtomicUsize>) {
     (Client::with_options(options).unwrap(), failed)
 }
 
-/// Ties the load to the failovers, however fast the machine is: each comes when the next share of
-/// the operations is done, and the load never runs more than a share ahead of them.
+/// Schedule of the failovers, independent of the speed of the machine: each follows a share of the operations, and
+/// the load waits for it.
 struct FailoverSchedule {
     share: u32,
     allowed: Semaphore,
@@ -169,7 +167,7 @@ impl FailoverSchedule {
     }
 
     async fn begin_operation(&self) {
-        self.allowed.acquire().await.expect("it is never closed").forget();
+        self.allowed.acquire().await.expect("an open semaphore").forget();
     }
 
     fn end_operation(&self) {
@@ -177,7 +175,7 @@ impl FailoverSchedule {
     }
 
     async fn share_done(&self) {
-        self.done.acquire_many(self.share).await.expect("it is never closed").forget();
+        self.done.acquire_many(self.share).await.expect("an open semaphore").forget();
     }
 
     fn allow_share(&self) {
@@ -189,14 +187,16 @@ async fn fail_over(set: &Arc<ReplicaSet>, failovers: &[Failover], schedule: &Fai
     for &failover in failovers {
         schedule.share_done().await;
         let set = Arc::clone(set);
-        tokio::task::spawn_blocking(move || failover.befall(&set)).await.expect("it fails over");
+        tokio::task::spawn_blocking(move || failover.inject(&set))
+            .await
+            .expect("the failover succeeds");
         schedule.allow_share();
     }
 }
 
 impl Failover {
-    /// Takes the primary down and waits until there is another, with all members up.
-    pub(crate) fn befall(self, set: &ReplicaSet) {
+    /// Stops the primary, then waits for an election and until all members run.
+    pub(crate) fn inject(self, set: &ReplicaSet) {
         match self {
             Self::StepDown => {
                 set.hand_over().unwrap();
@@ -212,7 +212,7 @@ impl Failover {
     }
 }
 
-/// One task's increments, of a counter of its own, and the number of step-downs that were reported without a label.
+/// Runs the increments of one task on its own counter. Returns the number of step-downs without a label.
 async fn increments(
     counters: &Collection<Document>,
     task: i64,

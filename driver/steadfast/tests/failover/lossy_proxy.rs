@@ -1,6 +1,5 @@
-//! The fault proxy before one server, set to lose every so many writes: half of them on their way
-//! there, half of the replies on their way back. It counts both, so that what must come of them is
-//! known.
+//! Fault proxy that drops every n-th write: half of them as requests, half as replies. It counts both, so the
+//! expected results are known.
 
 use std::net::SocketAddr;
 
@@ -10,29 +9,29 @@ const WRITES: [&str; 4] = ["insert", "update", "delete", "findAndModify"];
 const REQUESTS: &str = "lost requests";
 const REPLIES: &str = "lost replies";
 
-/// A running proxy; it ends with this value.
+/// Running proxy. Dropping it stops it.
 pub(crate) struct LossyProxy {
     proxy: Proxy,
 }
 
 impl LossyProxy {
-    /// Stands before `server` and loses one of `every` writes, with its connection.
+    /// Starts a proxy for `server` that drops one of `every` writes, with its connection.
     pub(crate) async fn start(server: SocketAddr, every: u64) -> Self {
         let lossy = |then, name| WRITES.into_iter().fold(Rule::new(then).name(name), Rule::command);
         let replies = lossy(Reaction::lose_reply(), REPLIES).skip(every).every(2 * every);
-        // It is not asked about those that the first takes.
+        // Writes that match the first rule are not counted by this one.
         let requests = lossy(Reaction::cut_request(), REQUESTS).skip(1).every(2 * every - 1);
         let uri = format!("mongodb://{server}/?directConnection=true");
         let proxy = Proxy::builder(uri).rules([replies, requests]).start().await.unwrap();
         Self { proxy }
     }
 
-    /// A connection string for the server behind it alone.
+    /// Returns a connection string for the server behind the proxy, as a direct connection.
     pub(crate) fn uri(&self) -> String {
         self.proxy.uri()
     }
 
-    /// How many writes never reached the server.
+    /// Returns the number of writes that never reached the server.
     pub(crate) fn lost_requests(&self) -> usize {
         self.count(REQUESTS, |entry| {
             assert_eq!(entry.delivery, Delivery::None);
@@ -40,11 +39,11 @@ impl LossyProxy {
         })
     }
 
-    /// How many writes the server carried out without a reply reaching the driver.
+    /// Returns the number of executed writes whose reply did not reach the driver.
     pub(crate) fn lost_replies(&self) -> usize {
         self.count(REPLIES, |entry| {
             assert_eq!(entry.returned_bytes, 0);
-            // One that the driver hung up on before the reply came may not have been carried out.
+            // If the driver closed the connection before the reply arrived, the write may not be executed.
             entry.answer.is_some()
         })
     }
@@ -56,7 +55,7 @@ impl LossyProxy {
         lost.filter(|entry| counts(entry)).count()
     }
 
-    /// No server carried a write out twice that it could have known again.
+    /// Checks that no server executed a retryable write twice.
     pub(crate) fn assert_none_twice(&self) {
         let ledger = self.proxy.ledger();
         let twice: Vec<_> = ledger.writes().filter(|write| write.was_applied_twice()).collect();

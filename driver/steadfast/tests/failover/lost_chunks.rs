@@ -1,5 +1,5 @@
-//! Files whose chunks and answers are lost by a proxy on their way: a file that was stored is whole,
-//! and of one that was not nothing is left once it is aborted.
+//! GridFS files whose requests and replies a proxy drops: a stored file is complete, and an aborted upload leaves
+//! no documents.
 
 use std::time::Instant;
 
@@ -20,10 +20,10 @@ const TASKS: u8 = 24;
 const FILES: u8 = 4;
 const PARTS: usize = 12;
 const CHUNK_BYTES: u32 = 5;
-/// How many bytes are written at a time: two chunks, and some that are left over.
+/// Number of bytes in one write: two chunks and a part of a third.
 const PART_BYTES: usize = 11;
 const LOSE_EVERY: u64 = 7;
-/// How often an upload is to be aborted at most, of which each may be lost, too.
+/// Maximum number of `abort` calls for one upload, because each may be lost.
 const ABORTS: usize = 50;
 
 fn bucket(client: &Client) -> GridFsBucket {
@@ -31,25 +31,25 @@ fn bucket(client: &Client) -> GridFsBucket {
     client.database(DATABASE).gridfs_bucket(options)
 }
 
-/// What came of the uploads of a task.
+/// Results of the uploads of a task.
 #[derive(Default)]
 struct Uploads {
     stored: Vec<(Bson, u8)>,
     aborted: Vec<Bson>,
 }
 
-async fn part(upload: &mut GridFsUploadStream, fill: u8) -> Result<()> {
+async fn write_part(upload: &mut GridFsUploadStream, fill: u8) -> Result<()> {
     upload.write_all(&[fill; PART_BYTES]).await?;
     Ok(upload.flush().await?)
 }
 
-/// Uploads a file in many commands, and aborts it if one of them fails.
+/// Uploads a file with many commands, and aborts the upload after an error.
 async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
     let mut upload = bucket.open_upload_stream("file").await.unwrap();
     let id = upload.id().clone();
     let mut result = Ok(());
     for _ in 0..PARTS {
-        result = part(&mut upload, fill).await;
+        result = write_part(&mut upload, fill).await;
         if result.is_err() {
             break;
         }
@@ -73,7 +73,7 @@ async fn upload(bucket: &GridFsBucket, fill: u8, uploads: &mut Uploads) {
 
 /// pitfalls 6 and 8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gridfs_file_is_stored_once_or_not_at_all_despite_lost_messages() {
+async fn gridfs_file_is_stored_once_or_not_at_all_despite_lost_messages() {
     testbed::require!(V6_0);
     bounded(async {
         let began = Instant::now();
@@ -114,7 +114,7 @@ async fn a_gridfs_file_is_stored_once_or_not_at_all_despite_lost_messages() {
     .await;
 }
 
-/// Compares what the uploads said with what is there.
+/// Compares the results of the uploads with the contents of the bucket.
 async fn audit(set: &ReplicaSet, direct: &GridFsBucket, uploads: &Uploads) {
     for (id, fill) in &uploads.stored {
         let mut contents = Vec::new();

@@ -1,4 +1,4 @@
-//! Writes whose requests and replies are lost by a proxy, of every kind that is retried.
+//! Retryable writes of every kind whose requests and replies a proxy drops.
 
 use std::time::Instant;
 
@@ -17,11 +17,11 @@ use crate::{
     write_record::{self, ReportedOutcome, WriteRecord},
 };
 
-/// Each with a client of its own. After a loss a client looks at its server anew, at most twice a
-/// second, and has no connection until then; with one client for all, most of its operations would
-/// be refused one before they are sent, and little would be lost.
+/// Number of tasks. Each has its own client: after a lost message a client waits for the next check of its server,
+/// at most twice a second. With one client for all tasks, most operations would fail in connection checkout, and
+/// few messages would be lost.
 const TASKS: i64 = 32;
-/// Odd and small, so that a retry is lost every now and then too.
+/// Odd and small, so that retries are lost as well.
 const LOSE_EVERY: u64 = 7;
 const DATABASE: &str = "lost";
 
@@ -75,10 +75,10 @@ async fn lost_replies_are_not_applied_twice() {
     .await;
 }
 
-/// The same losses with a naive retry in place of the driver's: each lost reply is a write too many,
-/// neither more nor less, so that the test above is known to see them.
+/// The same losses with a naive retry by the application. Each lost reply adds exactly one duplicate, which shows
+/// that the test above detects duplicates.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_naive_retry_applies_each_write_again_whose_reply_was_lost() {
+async fn naive_retry_applies_a_write_with_a_lost_reply_twice() {
     testbed::require!(V6_0);
     bounded(async {
         const OPERATIONS: i64 = 700;

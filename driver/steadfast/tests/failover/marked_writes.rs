@@ -1,5 +1,5 @@
-//! Writes of every kind that is retried, each with marks of its own, so that of each it can be told how
-//! often it was applied.
+//! Retryable writes of every kind with unique marks, so that the number of times that each was applied can be
+//! counted.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use steadfast::{
 
 use crate::write_record;
 
-/// How many marks an operation has to itself.
+/// Number of marks of an operation.
 const MARKS: i64 = 3;
 
-/// The kinds of writes, in turn.
+/// Kinds of writes, in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     UpdateOne,
@@ -49,13 +49,13 @@ impl WriteKind {
     }
 }
 
-/// Where the writes go.
+/// Collections of the writes.
 pub(crate) struct MarkedCollections {
     /// One document for each task, with a log of marks.
     logs: Collection<Document>,
-    /// One document for each mark inserted.
+    /// One document for each inserted mark.
     entries: Collection<Document>,
-    /// Two documents for each mark deleted, so that one deleted twice shows.
+    /// Two documents for each deleted mark, so that a second deletion is visible.
     pairs: Collection<Document>,
 }
 
@@ -103,7 +103,7 @@ impl MarkedCollections {
             WriteKind::FindOneAndUpdate => {
                 let before = self.logs.find_one_and_update(log, push(first)).await?;
                 let before = before.expect("the log is there");
-                // Also when it is the record of the attempt before that answers.
+                // Also if the reply is that of the first attempt.
                 let there = before.get_array("log").unwrap().contains(&first.into());
                 assert!(!there, "the document as it was before");
             }
@@ -136,7 +136,7 @@ impl MarkedCollections {
     }
 }
 
-/// How often each mark was applied, by what is in the collections.
+/// Returns the number of times that each mark was applied, according to the collections.
 pub(crate) fn count_applied(
     operations: i64,
     documents: impl Fn(&str) -> Vec<Document>,

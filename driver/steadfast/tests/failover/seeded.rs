@@ -1,13 +1,13 @@
-//! Faults by chance over writes by chance, on the embedded deployment. A seed gives the writes, the faults, and the
-//! attempt that each fault befalls, so that a run that fails fails again.
+//! Random faults during random writes on the embedded deployment. A seed determines the writes, the faults and the
+//! attempts with a fault, so a failed run can be reproduced.
 //!
-//! A run is one thread with one client, whose writes follow each other. No fault waits for a time to pass: those of
-//! the deployment come when the first attempt of a write begins, those of the network befall its first attempt or
-//! its retry. So it is known of each write how many of its attempts can fail, and a write that the retry can save
+//! A run has one thread and one client, and its writes are sequential. No fault depends on time: faults of the
+//! deployment occur when the first attempt of a write begins, faults of the network during its first attempt or its
+//! retry. So the number of attempts that can fail is known for each write, and a write whose retry has no fault
 //! must be acknowledged.
 //!
-//! Some dozens of runs go with the other tests. `STEADFAST_SEEDED_RUNS=1000` makes them as many as it
-//! says, `STEADFAST_SEED=7` begins with another seed than 1.
+//! Some dozens of runs are part of the usual tests. `STEADFAST_SEEDED_RUNS=1000` sets the number of runs,
+//! `STEADFAST_SEED=7` the first seed (default 1).
 
 use std::{
     collections::BTreeMap,
@@ -44,14 +44,14 @@ const DATABASE: &str = "seeded";
 const MEMBERS: usize = 3;
 const WRITES: [&str; 4] = ["insert", "update", "delete", "findAndModify"];
 
-/// So many at a time: most of a run is waiting for elections and time-outs.
+/// Number of runs at a time: a run mostly waits for elections and time-outs.
 const CONCURRENT_RUNS: usize = 12;
 
-/// What befalls the deployment.
+/// Fault of the deployment.
 #[derive(Clone, Copy, Debug)]
 enum DeploymentFault {
-    /// The primary steps down in favour of this member. (One that steps down for no other is not electable for a
-    /// time, which would be the clock's to say.)
+    /// The primary steps down in favour of this member. (After a step-down without a successor the member is not
+    /// electable for a time that depends on the clock.)
     Elect(usize),
     KillPrimary,
     KillAny(usize),
@@ -65,7 +65,7 @@ enum DeploymentFault {
     ReleaseReplication,
 }
 
-/// Random plans.
+/// Generator of random faults.
 struct FaultRng(Rng);
 
 impl FaultRng {
@@ -93,12 +93,12 @@ impl FaultRng {
         }
     }
 
-    /// True once in so many times.
+    /// Returns `true` with the probability 1 / `times`.
     fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// A fault of the network.
+    /// Returns a random fault of the network.
     fn reaction(&mut self) -> Reaction {
         let after = usize::try_from(self.below(60)).expect("small");
         match self.below(5) {
@@ -110,23 +110,23 @@ impl FaultRng {
         }
     }
 
-    /// The faults of a write.
+    /// Returns the random faults of a write.
     fn faults(&mut self) -> WriteFaults {
-        // An event that breaks the connection would leave the network's fault to the retry.
+        // A fault of the deployment that closes the connection would leave the fault of the network to the retry.
         let event = self.one_in(8).then(|| self.event());
         let first = (event.is_none() && self.one_in(4)).then(|| self.reaction());
         WriteFaults { event, first, retry: self.one_in(4).then(|| self.reaction()) }
     }
 }
 
-/// The faults of a write.
+/// Faults of a write.
 #[derive(Debug)]
 struct WriteFaults {
-    /// Befalls the deployment when the first attempt begins.
+    /// Fault of the deployment when the first attempt begins.
     event: Option<DeploymentFault>,
-    /// Befalls the first attempt on the network.
+    /// Fault of the network during the first attempt.
     first: Option<Reaction>,
-    /// Befalls the retry on the network, if there is one.
+    /// Fault of the network during the retry, if there is one.
     retry: Option<Reaction>,
 }
 
@@ -140,7 +140,7 @@ impl WriteFaults {
         first.chain(self.retry.iter().map(|reaction| rule(reaction, true))).collect()
     }
 
-    /// True if the first attempt may fail, and a retry is sure to, if it is made.
+    /// Returns `true` if the first attempt may fail and its retry, if there is one, fails.
     fn may_fail_twice(&self) -> bool {
         let breaks = |reaction: &Option<Reaction>| {
             reaction.as_ref().is_some_and(|it| !matches!(it, Reaction::Delay { .. }))
@@ -149,7 +149,7 @@ impl WriteFaults {
     }
 }
 
-/// The members that something is wrong with.
+/// Members with a fault.
 #[derive(Clone, Debug, Default)]
 struct FailedMembers {
     dead: [bool; MEMBERS],
@@ -159,7 +159,7 @@ struct FailedMembers {
 }
 
 impl FailedMembers {
-    /// True if a primary can be elected, and its writes be acknowledged by a majority.
+    /// Returns `true` if a primary can be elected and a majority can acknowledge its writes.
     fn have_majority(&self) -> bool {
         let is_sound = |&member: &usize| {
             let failed = self.dead[member] || self.frozen[member] || self.holding[member];
@@ -169,7 +169,7 @@ impl FailedMembers {
     }
 }
 
-/// The deployment, what is wrong with it, and the event that comes with the next write.
+/// Deployment, its failed members, and the fault at the next write.
 struct SeededDeployment {
     deployment: Deployment,
     members: Mutex<FailedMembers>,
@@ -177,12 +177,12 @@ struct SeededDeployment {
 }
 
 impl SeededDeployment {
-    /// Performs an event.
+    /// Performs a fault.
     fn perform(&self, event: DeploymentFault) {
         let faults = self.deployment.faults();
         let mut members = self.members.lock().unwrap();
         match (event, self.deployment.primary()) {
-            // A member that most others do not vote for is not elected.
+            // A member without the votes of a majority is not elected.
             (DeploymentFault::Elect(member), _) => drop(faults.elect(member)),
             (DeploymentFault::KillPrimary, Some(member))
             | (DeploymentFault::KillAny(member), _) => {
@@ -232,7 +232,7 @@ impl SeededDeployment {
         self.members.lock().unwrap().have_majority()
     }
 
-    /// Performs the event that is armed, if a write begins.
+    /// Performs the pending fault when a write begins.
     fn on_command(&self, event: &CommandEvent) {
         if matches!(event, CommandEvent::Started(it) if WRITES.contains(&&*it.command_name)) {
             let armed = self.armed.lock().unwrap().take();
@@ -240,7 +240,7 @@ impl SeededDeployment {
         }
     }
 
-    /// Repairs everything, and waits until there is a primary.
+    /// Repairs all members, and waits for a primary.
     async fn recover(&self) {
         for event in [
             DeploymentFault::Heal,
@@ -254,10 +254,10 @@ impl SeededDeployment {
     }
 }
 
-/// Results of a run as the application got them: in sum, and write by write.
+/// Results of a run: in total, and of each write.
 type SeededRun = (WriteRecord, Vec<ReportedOutcome>);
 
-/// Makes the writes of a seed, and compares what was said of each with what the servers have in the end.
+/// Runs the writes of a seed, and compares their reported outcomes with the data on the servers.
 async fn run(seed: u64) -> SeededRun {
     let mut rng = FaultRng(Rng::new(seed));
     let deployment = Deployment::replica_set(MEMBERS)
@@ -309,7 +309,7 @@ async fn run(seed: u64) -> SeededRun {
             if !seeded.have_majority() {
                 seeded.recover().await;
             }
-            // The client has found the primary before the next write begins.
+            // The client discovers the primary before the next write begins.
             let logs = client.database(DATABASE).collection::<Document>("logs");
             while logs.find_one(doc! {}).await.is_err() {}
         }
@@ -324,8 +324,8 @@ async fn run(seed: u64) -> SeededRun {
     let twice: Vec<_> = executions.iter().filter(|execution| execution.count > 1).collect();
     assert!(twice.is_empty(), "{twice:#?}");
     if events == 0 {
-        // What a primary wrote and a majority does not have is rolled back, and written again: the
-        // ledger, which sees messages alone, is right where no primary is lost.
+        // A write that is not on a majority is rolled back after a failover, and then applied again. The ledger of
+        // the proxy contains messages only, so it is exact only if no primary failed.
         let ledger = proxy.ledger();
         let twice: Vec<_> = ledger.writes().filter(|write| write.was_applied_twice()).collect();
         assert!(twice.is_empty(), "{twice:#?}");
@@ -333,7 +333,7 @@ async fn run(seed: u64) -> SeededRun {
     (record, answers)
 }
 
-/// The same in a thread of its own; what went wrong, if it failed.
+/// Runs a seed in its own thread. Returns the panic message of a failed run.
 fn run_in_thread(seed: u64) -> Result<SeededRun, String> {
     let thread = thread::Builder::new().name(format!("seed {seed}")).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -364,7 +364,7 @@ fn env_or(variable: &str, default: u64) -> u64 {
     env::var(variable).map_or(default, |number| number.parse().expect("a number"))
 }
 
-/// Runs all of these seeds, some at a time; what came of each, in their order.
+/// Runs all seeds, several at a time. Returns their results in order.
 fn run_all(seeds: Range<u64>) -> Vec<Result<SeededRun, String>> {
     let next = AtomicU64::new(seeds.start);
     let result = Mutex::new(BTreeMap::new());
@@ -387,7 +387,7 @@ fn run_all(seeds: Range<u64>) -> Vec<Result<SeededRun, String>> {
 
 /// pitfalls 4, 6, 8, 10 and 11
 #[test]
-fn random_faults_duplicate_nothing_lose_nothing_and_outcomes_are_right() {
+fn random_faults_neither_lose_nor_duplicate_writes_and_outcomes_are_correct() {
     let began = Instant::now();
     let first = env_or("STEADFAST_SEED", 1);
     let runs = env_or("STEADFAST_SEEDED_RUNS", 36);
@@ -413,12 +413,12 @@ fn random_faults_duplicate_nothing_lose_nothing_and_outcomes_are_right() {
 #[test]
 fn a_seed_reproduces_the_same_outcomes() {
     let answers = || -> Vec<_> {
-        run_all(1..13).into_iter().map(|run| run.expect("it is clean").1).collect()
+        run_all(1..13).into_iter().map(|run| run.expect("a run without contradictions").1).collect()
     };
     let (once, again) = (answers(), answers());
     for (seed, (before, after)) in (1..).zip(once.iter().zip(&again)) {
         assert_eq!(before, after, "seed {seed}");
     }
     let has_failures = once.iter().flatten().any(|answer| *answer != ReportedOutcome::Acknowledged);
-    assert!(has_failures, "there is something to compare");
+    assert!(has_failures, "no operation failed");
 }

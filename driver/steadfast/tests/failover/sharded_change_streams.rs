@@ -1,5 +1,5 @@
-//! Change streams over several shards, on the embedded sharded cluster: events of all shards in order,
-//! resumed through failovers of shards and the death of a mongos.
+//! Change streams over several shards, on the embedded sharded cluster: the events of all shards in order, resumed
+//! during failovers of shards and after the death of a mongos.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,9 +17,9 @@ use steadfast_embedded::Deployment;
 
 use crate::bounded;
 
-type EventStream = ChangeStream<ChangeStreamEvent<Document>>;
+type OrderStream = ChangeStream<ChangeStreamEvent<Document>>;
 
-/// Two shards and two mongos; `shop.orders` is sharded by the name of the shard.
+/// Cluster with two shards and two mongos. The shard key of `shop.orders` is the name of the shard.
 async fn cluster() -> Deployment {
     let cluster = Deployment::sharded(&["alfa", "bravo"])
         .version("8.2")
@@ -51,8 +51,8 @@ fn order(id: i32) -> Document {
     doc! { "_id": id, "shard": if id % 3 == 0 { "alfa" } else { "bravo" } }
 }
 
-async fn next(stream: &mut EventStream) -> ChangeStreamEvent<Document> {
-    stream.try_next().await.unwrap().expect("the stream goes on")
+async fn next(stream: &mut OrderStream) -> ChangeStreamEvent<Document> {
+    stream.try_next().await.unwrap().expect("the stream is open")
 }
 
 fn id(event: &ChangeStreamEvent<Document>) -> i32 {
@@ -93,7 +93,7 @@ async fn change_streams_watch_a_sharded_collection_its_database_and_the_cluster(
     .await;
 }
 
-/// Shards lose their primaries, and one mongos dies, while orders are written.
+/// While orders are inserted, primaries of shards fail and one mongos dies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_stream_over_two_shards_has_one_event_per_write_while_servers_fail() {
     const WRITES: i32 = 300;
@@ -113,8 +113,8 @@ async fn a_change_stream_over_two_shards_has_one_event_per_write_while_servers_f
         let mut received = Vec::new();
         while received.len() < usize::try_from(WRITES).unwrap() {
             match stream.try_next().await {
-                Ok(event) => received.push(id(&event.expect("the stream goes on"))),
-                // The driver resumes once by itself; the application may do so, too.
+                Ok(event) => received.push(id(&event.expect("the stream is open"))),
+                // The driver resumes the stream once; the application may resume it, too.
                 Err(_) => stream = resume(&orders, &stream).await,
             }
         }
@@ -134,7 +134,7 @@ async fn write(orders: &Collection<Document>, number: i32) {
     }
 }
 
-async fn resume(orders: &Collection<Document>, lost: &EventStream) -> EventStream {
+async fn resume(orders: &Collection<Document>, lost: &OrderStream) -> OrderStream {
     loop {
         if let Ok(stream) = orders.watch().resume_after(lost.resume_token()).await {
             return stream;
@@ -142,7 +142,7 @@ async fn resume(orders: &Collection<Document>, lost: &EventStream) -> EventStrea
     }
 }
 
-/// What fails after this write.
+/// Injects the failure that follows this write.
 async fn fail(cluster: &Deployment, number: i32) {
     match number {
         60 | 180 => {

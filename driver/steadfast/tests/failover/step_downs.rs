@@ -1,4 +1,4 @@
-//! Planned failovers, which an application is not to notice.
+//! Planned failovers, which raise no error in the application.
 
 use std::{
     sync::{
@@ -22,19 +22,25 @@ use crate::{
     is_unlabelled_step_down, report,
 };
 
-/// A set whose members hand over, and elect nobody because the primary is late on a busy machine: a write is tried
-/// again once, and two failovers at a time are one too many.
-fn calm_set() -> Arc<ReplicaSet> {
+/// Replica set with a long election time-out, so that a slow primary on a busy machine causes no additional
+/// election: a write is retried once, so two failovers at a time would fail it.
+fn set_with_long_election_timeout() -> Arc<ReplicaSet> {
     let options = Options::new().election_timeout(Duration::from_secs(10));
     Arc::new(ReplicaSet::start(3, options).unwrap())
 }
 
-/// With a write concern of majority, so that each can be told to be applied exactly once.
+/// The write concern is `majority`, so that each write can be checked to be applied exactly once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_error_reaches_the_application_while_primaries_step_down() {
     testbed::require!(V6_0);
     let load = bounded(async {
-        IncrementLoad::over(calm_set(), &[Failover::StepDown; 4], 4_000, RetryPolicy::Driver).await
+        IncrementLoad::over(
+            set_with_long_election_timeout(),
+            &[Failover::StepDown; 4],
+            4_000,
+            RetryPolicy::Driver,
+        )
+        .await
     })
     .await;
     report(&format!("increments through step-downs: {load}"));
@@ -43,16 +49,16 @@ async fn no_error_reaches_the_application_while_primaries_step_down() {
     assert!(load.counter >= 4_000 - load.unlabelled && load.counter <= 4_000, "{load}");
 }
 
-/// What was acknowledged with `w: 1` may be undone by a failover, so only errors are counted here.
+/// A failover may roll back writes with `w: 1`, so only errors are counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neither_reads_nor_writes_of_w_1_fail_while_primaries_step_down() {
     testbed::require!(V6_0);
     const TASKS: i32 = 8;
     const STEP_DOWNS: usize = 3;
-    /// How many rounds of all tasks together go by before each step-down, and after the last.
+    /// Number of rounds of all tasks before each step-down, and after the last.
     const BETWEEN: u32 = 500;
     bounded(async {
-        let set = calm_set();
+        let set = set_with_long_election_timeout();
         let client = Client::with_uri_str(format!("{}&w=1", set.uri())).await.unwrap();
         let things = client.database("failover").collection::<Document>("things");
         things.insert_many((0..TASKS).map(|task| doc! { "_id": task, "n": 0 })).await.unwrap();
@@ -66,7 +72,7 @@ async fn neither_reads_nor_writes_of_w_1_fail_while_primaries_step_down() {
         for _ in 0..STEP_DOWNS {
             done.acquire_many(BETWEEN).await.unwrap().forget();
             let set = Arc::clone(&set);
-            tokio::task::spawn_blocking(move || Failover::StepDown.befall(&set)).await.unwrap();
+            tokio::task::spawn_blocking(move || Failover::StepDown.inject(&set)).await.unwrap();
         }
         done.acquire_many(BETWEEN).await.unwrap().forget();
         over.store(true, Relaxed);
@@ -86,7 +92,7 @@ async fn neither_reads_nor_writes_of_w_1_fail_while_primaries_step_down() {
     .await;
 }
 
-/// Until it is over; how many operations there were, and the errors of those that failed.
+/// Runs operations until the end of the test. Returns their number, and the errors.
 async fn read_and_write(
     things: &Collection<Document>,
     task: i32,

@@ -1,8 +1,7 @@
-//! What the driver said of each write, held against what the servers really applied.
+//! Reported outcomes of writes, compared with the data on the servers.
 //!
-//! Every write bears marks, numbers that no other has, so that of each it can be told whether it
-//! was applied not at all, once or twice. A sum alone would let a lost write cancel out a doubled
-//! one.
+//! Every write has marks, which are unique numbers, so that the number of times that each was applied is known. In
+//! a plain sum, a lost write and a duplicate would cancel each other out.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,14 +11,14 @@ use steadfast::{
 };
 use testbed::ReplicaSet;
 
-/// What the application was told of a write.
+/// Outcome of a write as reported to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReportedOutcome {
     Acknowledged,
     Failed(Outcome),
 }
 
-/// What the application was told of all writes.
+/// Outcomes of all writes.
 #[derive(Debug, Default)]
 pub(crate) struct WriteRecord {
     by_mark: BTreeMap<i64, ReportedOutcome>,
@@ -28,7 +27,7 @@ pub(crate) struct WriteRecord {
 }
 
 impl WriteRecord {
-    /// Takes down how the write with these marks ended.
+    /// Adds the result of the write with these marks.
     pub(crate) fn add<T>(
         &mut self,
         marks: impl IntoIterator<Item = i64>,
@@ -57,23 +56,23 @@ impl WriteRecord {
         }
     }
 
-    /// How many operations ended so.
+    /// Returns the number of operations with this outcome.
     pub(crate) fn count(&self, answer: ReportedOutcome) -> usize {
         self.operations.get(&answer).copied().unwrap_or_default()
     }
 
-    /// How many operations an error reached the application from.
+    /// Returns the number of operations that failed.
     pub(crate) fn failed(&self) -> usize {
         self.operations.values().sum::<usize>() - self.count(ReportedOutcome::Acknowledged)
     }
 
-    /// How many may have been applied although they failed.
+    /// Returns the number of failed operations that may be applied.
     pub(crate) fn uncertain(&self) -> usize {
         self.count(ReportedOutcome::Failed(Outcome::MaybeApplied))
             + self.count(ReportedOutcome::Failed(Outcome::AppliedNotDurable))
     }
 
-    /// Holds what was said against how often each mark was really applied.
+    /// Compares the reported outcomes with the number of times that each mark was applied.
     pub(crate) fn audit(&self, applied: &BTreeMap<i64, usize>) -> Audit {
         let mut audit = Audit::default();
         for (&mark, &answer) in &self.by_mark {
@@ -120,7 +119,7 @@ impl fmt::Display for WriteRecord {
     }
 }
 
-/// An error without what differs from one to the next of its kind.
+/// Returns the text of an error without the parts that differ between errors of one kind.
 fn describe(error: &Error) -> String {
     let words: String = error
         .to_string()
@@ -136,18 +135,18 @@ fn describe(error: &Error) -> String {
     )
 }
 
-/// Where the answers and the data disagree.
+/// Contradictions between reported outcomes and data.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     /// Applied more than once.
     pub(crate) duplicated: Vec<i64>,
-    /// Acknowledged, and not there.
+    /// Acknowledged, but not applied.
     pub(crate) lost: Vec<i64>,
-    /// Said not to be applied, and there.
+    /// Reported as not applied, but applied.
     pub(crate) mislabelled: Vec<i64>,
-    /// There, and never asked for.
+    /// Applied, but never sent.
     pub(crate) unexpected: Vec<i64>,
-    /// How many of those in doubt are there, which is no contradiction.
+    /// Number of applied writes with the outcome `MaybeApplied`, which is no contradiction.
     pub(crate) uncertain_applied: usize,
 }
 
@@ -177,9 +176,9 @@ impl fmt::Display for Audit {
     }
 }
 
-/// All documents of a small collection, read from the primary past the driver under test.
+/// Reads all documents of a small collection from the primary, without the driver under test.
 pub(crate) fn documents(set: &ReplicaSet, database: &str, collection: &str) -> Vec<Document> {
-    // One that was late may still say that it is primary; it is asked to make sure.
+    // A former primary may not have detected its successor yet; a linearizable read excludes it.
     let find = doc! {
         "find": collection, "batchSize": 1_000_000,
         "readConcern": { "level": "linearizable" }, "maxTimeMS": 60_000,
@@ -196,7 +195,7 @@ pub(crate) fn documents(set: &ReplicaSet, database: &str, collection: &str) -> V
     batch.iter().map(|document| document.as_document().unwrap().clone()).collect()
 }
 
-/// How often each mark stands in the logs of these documents.
+/// Returns the number of times that each mark is in the logs of these documents.
 pub(crate) fn logged(documents: &[Document]) -> BTreeMap<i64, usize> {
     let mut times = BTreeMap::new();
     for document in documents {

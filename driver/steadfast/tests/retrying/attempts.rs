@@ -1,4 +1,4 @@
-//! What an error tells of each attempt.
+//! Attempts listed by an error.
 
 use super::*;
 
@@ -29,12 +29,12 @@ async fn an_attempt_without_a_connection_is_listed() {
     deployment.inject(&[Fault::CommandError(13, UNLABELLED)]);
     let observed = ObservedClient::new(&deployment, "").await;
     let error = observed.run(&write("insert_one")).await.unwrap_err();
-    let [unsent, refused] = error.attempts() else { panic!("{error:?}") };
+    let [unsent, rejected] = error.attempts() else { panic!("{error:?}") };
     assert_eq!((unsent.connection, unsent.request_id), (None, None));
     assert!(unsent.labels.iter().any(|label| label == RETRYABLE_WRITE_ERROR), "{unsent:?}");
-    assert!(refused.connection.is_some() && refused.request_id.is_some());
-    assert!(refused.labels.is_empty());
-    assert_eq!(error.code(), Some(13), "the attempt that was made is what is raised: {error:?}");
+    assert!(rejected.connection.is_some() && rejected.request_id.is_some());
+    assert!(rejected.labels.is_empty());
+    assert_eq!(error.code(), Some(13), "the error of the attempt that was sent: {error:?}");
     assert_eq!(error.outcome(), Outcome::NotApplied);
 }
 

@@ -1,4 +1,5 @@
-//! Writes of several commands: each has its own number, and what was done before a failure is told.
+//! Writes of several commands: each command has its own `txnNumber`, and an error contains the results of earlier
+//! commands.
 
 use std::error::Error as _;
 
@@ -9,8 +10,8 @@ use steadfast::{
 
 use super::*;
 
-/// A primary that takes two statements at a time.
-async fn two_at_a_time(faults: &[Fault]) -> (Deployment, ObservedClient) {
+/// Primary with `maxWriteBatchSize` 2.
+async fn deployment_with_batches_of_two(faults: &[Fault]) -> (Deployment, ObservedClient) {
     let deployment = Deployment::primary();
     deployment.set_hello_fields(doc! { "maxWriteBatchSize": 2 });
     deployment.inject(faults);
@@ -25,8 +26,13 @@ fn documents(count: i32) -> Vec<Document> {
 #[tokio::test]
 async fn every_batch_has_the_next_txn_number_and_its_retry_the_same() {
     // pitfalls 4 and 6
-    let (deployment, observed) =
-        two_at_a_time(&[Fault::None, Fault::LostReply, Fault::None, Fault::LostRequest]).await;
+    let (deployment, observed) = deployment_with_batches_of_two(&[
+        Fault::None,
+        Fault::LostReply,
+        Fault::None,
+        Fault::LostRequest,
+    ])
+    .await;
     let result = bounded(observed.books.insert_many(documents(6))).await.unwrap();
     assert_eq!(result.inserted_ids.len(), 6);
     assert_eq!(observed.numbers("insert"), [1, 2, 2, 3, 3].map(Some));
@@ -43,7 +49,8 @@ async fn insert_many_error_lists_ids_inserted_before_a_network_error() {
     // pitfall 36
     for ordered in [true, false] {
         let (deployment, observed) =
-            two_at_a_time(&[Fault::None, Fault::LostRequest, Fault::LostRequest]).await;
+            deployment_with_batches_of_two(&[Fault::None, Fault::LostRequest, Fault::LostRequest])
+                .await;
         let insert = observed.books.insert_many(documents(5)).ordered(ordered);
         let error = bounded(insert).await.unwrap_err();
         let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
@@ -64,7 +71,7 @@ async fn insert_many_error_lists_ids_inserted_before_a_network_error() {
 async fn bulk_write_error_has_the_partial_result_of_earlier_batches() {
     // pitfall 36
     let (deployment, observed) =
-        two_at_a_time(&[Fault::None, Fault::LostReply, Fault::LostReply]).await;
+        deployment_with_batches_of_two(&[Fault::None, Fault::LostReply, Fault::LostReply]).await;
     let models: [WriteModel; 4] = [
         InsertOneModel::new(doc! { "_id": 1 }).into(),
         InsertOneModel::new(doc! { "_id": 2 }).into(),
@@ -77,14 +84,14 @@ async fn bulk_write_error_has_the_partial_result_of_earlier_batches() {
     assert_eq!((result.inserted_count, result.modified_count), (2, 0), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
     assert_eq!(error.attempts().len(), 2);
-    assert_eq!(deployment.applied().len(), 3, "the update too, but of that nobody heard");
+    assert_eq!(deployment.applied().len(), 3, "the update is applied, and its reply lost");
 }
 
 #[tokio::test]
 async fn no_partial_result_is_returned_if_the_first_batch_had_no_reply() {
     // pitfall 36
     for faults in [[Fault::LostReply; 2], [Fault::LostRequest; 2]] {
-        let (_deployment, observed) = two_at_a_time(&faults).await;
+        let (_deployment, observed) = deployment_with_batches_of_two(&faults).await;
         let error = bounded(observed.books.insert_many(documents(5))).await.unwrap_err();
         assert!(matches!(&*error.kind, ErrorKind::Io(_)), "{error:?}");
         assert_eq!((error.outcome(), error.attempts().len()), (Outcome::MaybeApplied, 2));
@@ -110,7 +117,7 @@ async fn a_batch_that_was_not_sent_keeps_the_partial_result() {
 async fn a_write_concern_error_of_an_earlier_batch_is_kept() {
     // pitfall 3
     let not_durable = Fault::WriteConcernError(64, UNLABELLED);
-    let (deployment, observed) = two_at_a_time(&[not_durable]).await;
+    let (deployment, observed) = deployment_with_batches_of_two(&[not_durable]).await;
     let error = bounded(observed.books.insert_many(documents(4))).await.unwrap_err();
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(partly.inserted_ids.len(), 4);
@@ -121,9 +128,10 @@ async fn a_write_concern_error_of_an_earlier_batch_is_kept() {
 
 #[tokio::test]
 async fn a_write_error_of_a_retried_batch_has_the_outcome_of_all_attempts() {
-    // The refusal says nothing of the attempt whose reply was lost.
+    // The write error does not determine the outcome of the attempt whose reply was lost.
     let (_deployment, observed) =
-        two_at_a_time(&[Fault::LostRequest, Fault::WriteError(0, 13, UNLABELLED)]).await;
+        deployment_with_batches_of_two(&[Fault::LostRequest, Fault::WriteError(0, 13, UNLABELLED)])
+            .await;
     let error = bounded(observed.books.insert_many(documents(2))).await.unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::InsertMany(_)), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
@@ -134,15 +142,15 @@ async fn a_write_error_of_a_retried_batch_has_the_outcome_of_all_attempts() {
 async fn an_error_lists_the_attempts_of_all_failed_batches() {
     let duplicate = Fault::WriteError(1, 11000, UNLABELLED);
     let (_deployment, observed) =
-        two_at_a_time(&[duplicate, Fault::LostRequest, Fault::LostRequest]).await;
+        deployment_with_batches_of_two(&[duplicate, Fault::LostRequest, Fault::LostRequest]).await;
     let insert = observed.books.insert_many(documents(4)).ordered(false);
     let error = bounded(insert).await.unwrap_err();
     let ErrorKind::InsertMany(partly) = &*error.kind else { panic!("{error:?}") };
     assert_eq!(partly.inserted_ids.len(), 1, "{error:?}");
     assert_eq!(partly.write_errors.as_ref().unwrap()[0].index, 1);
-    let told: Vec<_> = error.attempts().iter().map(|attempt| attempt.request_id).collect();
+    let listed: Vec<_> = error.attempts().iter().map(|attempt| attempt.request_id).collect();
     let sent: Vec<_> = observed.started("insert").iter().map(|it| Some(it.request_id)).collect();
-    assert_eq!(told, sent);
+    assert_eq!(listed, sent);
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
 }
 
@@ -159,7 +167,7 @@ async fn a_truncated_large_batch_is_retried_with_the_same_ids() {
     assert_eq!((observed.numbers("insert"), deployment.faults_left()), (vec![Some(1); 2], 0));
     let sent = observed.started("insert");
     let came = deployment.requests("insert");
-    assert_eq!((sent.len(), came.len()), (2, 1), "what was cut never came in whole");
+    assert_eq!((sent.len(), came.len()), (2, 1), "the truncated request is not logged");
     let came = came[0].body.get_array("documents").unwrap();
     for sent in &sent {
         assert!(sent.command.get_array("documents").unwrap() == came);

@@ -1,23 +1,18 @@
-//! Change streams that are taken up again: when, after what, in which session, and that neither
-//! events nor cursors get lost on the way.
+//! Resuming of change streams: resumable errors, start positions and sessions. Neither events nor cursors are lost.
 
 use std::{collections::VecDeque, future::poll_fn, pin::pin, sync::Mutex, task::Poll};
 
 use futures_util::{StreamExt, TryStreamExt};
-use steadfast::{
-    bson::Bson,
-    change_stream::{ChangeStream, event::ChangeStreamEvent},
-    error::RESUMABLE_CHANGE_STREAM_ERROR,
-};
+use steadfast::{bson::Bson, error::RESUMABLE_CHANGE_STREAM_ERROR};
 
 use super::*;
-use crate::common::{Gate, Server, Step};
+use crate::common::{DocumentChangeStream, Gate, Server, Step};
 
 const STARTED: Timestamp = Timestamp { time: 5, increment: 1 };
 const LATER: Timestamp = Timestamp { time: 6, increment: 1 };
 
-/// A server that answers each `aggregate` and each `getMore` as the next of these says, and no more
-/// of them.
+/// Server that replies to each `aggregate` and each `getMore` with the next of these steps, and to no more than
+/// these.
 fn server(
     role: Role,
     wire_version: i32,
@@ -42,7 +37,7 @@ fn server(
     })
 }
 
-/// A primary of this time.
+/// Primary with these replies and operation times.
 fn primary(
     aggregates: impl IntoIterator<Item = Vec<Step>>,
     get_mores: impl IntoIterator<Item = Vec<Step>>,
@@ -54,7 +49,7 @@ fn token(text: &str) -> Document {
     doc! { "_data": text }
 }
 
-/// A reply with the events of these tokens, and perhaps one after them.
+/// Reply with events of these tokens, and a `postBatchResumeToken`.
 fn batch(field: &str, id: i64, events: &[&str], after: Option<&str>, time: Timestamp) -> Vec<Step> {
     let event = |text: &&str| doc! { "_id": token(text), "operationType": "insert" };
     let events: Vec<_> = events.iter().map(event).collect();
@@ -82,18 +77,16 @@ fn command_error(code: i32, labels: &[&str]) -> Vec<Step> {
     vec![Step::Reply(doc! { "ok": 0, "code": code, "errmsg": "no", "errorLabels": labels })]
 }
 
-type EventStream = ChangeStream<ChangeStreamEvent<Document>>;
-
-async fn watch(server: &Server, options: &str) -> (Client, EventStream) {
+async fn watch(server: &Server, options: &str) -> (Client, DocumentChangeStream) {
     let client = Client::with_uri_str(server.uri(options)).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let stream = bounded(books.watch()).await.unwrap();
     (client, stream)
 }
 
-/// The token of the next event.
-async fn next_token(stream: &mut EventStream) -> Document {
-    let event = bounded(stream.try_next()).await.unwrap().expect("the stream goes on");
+/// Returns the token of the next event.
+async fn next_token(stream: &mut DocumentChangeStream) -> Document {
+    let event = bounded(stream.try_next()).await.unwrap().expect("the stream is open");
     as_document(&event.id)
 }
 
@@ -101,11 +94,11 @@ fn as_document(token: &impl serde::Serialize) -> Document {
     steadfast::bson::serialize_to_document(token).unwrap()
 }
 
-fn latest(stream: &EventStream) -> Option<Document> {
+fn latest(stream: &DocumentChangeStream) -> Option<Document> {
     stream.resume_token().as_ref().map(as_document)
 }
 
-/// What each `aggregate` said of where to begin.
+/// Returns the `$changeStream` stage of each `aggregate`.
 fn change_stream_stages(server: &Server) -> Vec<Document> {
     let stage = |body: &Document| {
         let stage = body.get_array("pipeline").unwrap()[0].as_document().unwrap();
@@ -118,15 +111,15 @@ fn count(server: &Server, name: &str) -> usize {
     server.log().named(name).len()
 }
 
-/// Waits until the server was told to forget these cursors, and no others before.
+/// Waits until exactly these cursors were killed.
 async fn wait_for_killed(server: &Server, ids: &[i64]) {
     let log = server.wait_for(|log| log.named("killCursors").len() >= ids.len()).await;
-    let mut told = Vec::new();
+    let mut killed = Vec::new();
     for request in log.named("killCursors") {
-        told.extend(request.body.get_array("cursors").unwrap().iter().map(|id| id.as_i64()));
+        killed.extend(request.body.get_array("cursors").unwrap().iter().map(|id| id.as_i64()));
     }
-    told.sort_unstable();
-    assert_eq!(told, ids.iter().map(|id| Some(*id)).collect::<Vec<_>>());
+    killed.sort_unstable();
+    assert_eq!(killed, ids.iter().map(|id| Some(*id)).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -141,7 +134,7 @@ async fn a_stream_resumes_in_its_session_after_a_network_error() {
     assert_eq!(latest(&stream), Some(token("b")));
     assert_eq!(change_stream_stages(&server), [doc! {}, doc! { "resumeAfter": token("a") }]);
 
-    // The server that has it is told to forget the one that was lost.
+    // The lost cursor is killed on its server.
     wait_for_killed(&server, &[7]).await;
     let log = server.log();
     let mut sessions = log.named("aggregate");
@@ -220,7 +213,7 @@ async fn cursor_not_found_is_resumed_without_kill_cursors() {
     wait_for_killed(&server, &[8]).await;
 }
 
-/// The second prose test of change streams: servers of today refuse pipelines that would do that.
+/// Prose test 2 of change streams. Current servers reject such a pipeline, so the server is scripted.
 #[tokio::test]
 async fn prose_2_an_event_without_a_token_fails_the_stream_and_closes_it() {
     let nameless = doc! { "ok": 1, "cursor": {
@@ -237,7 +230,7 @@ async fn prose_2_an_event_without_a_token_fails_the_stream_and_closes_it() {
     assert_eq!(count(&server, "aggregate"), 1);
 }
 
-/// Polls a future once, and drops it.
+/// Polls a future once, then drops it.
 async fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -247,9 +240,9 @@ async fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     .await
 }
 
-/// Waits for the next event until the server has got so many commands of this name, then drops the
+/// Waits for the next event until the server has received this number of commands with this name, then drops the
 /// future.
-async fn interrupt(stream: &mut EventStream, server: &Server, name: &str, count: usize) {
+async fn interrupt(stream: &mut DocumentChangeStream, server: &Server, name: &str, count: usize) {
     tokio::select! {
         _ = stream.next() => panic!("there is no event yet"),
         _ = server.wait_for(|log| log.named(name).len() >= count) => {}
@@ -290,7 +283,7 @@ async fn several_dropped_futures_share_one_resume() {
 async fn a_stream_dropped_while_it_resumes_leaks_no_cursor() {
     let gate = Gate::closed();
     let held = [vec![Step::WaitFor(gate.clone())], first(8, &["1"], None)].concat();
-    // CursorNotFound: nothing is to be forgotten of the first.
+    // CursorNotFound: the first cursor is not killed.
     let server = primary([first(7, &[], Some("a")), held], [command_error(43, &[])]);
     let (_client, mut stream) = watch(&server, "").await;
     interrupt(&mut stream, &server, "aggregate", 2).await;
@@ -318,7 +311,7 @@ async fn an_exhausted_stream_returns_its_session() {
     let server = primary([first(7, &[], None)], [next(0, &["1", "2"], None)]);
     let (client, mut stream) = watch(&server, "").await;
     assert_eq!(next_token(&mut stream).await, token("1"));
-    assert!(stream.is_alive(), "there is one left");
+    assert!(stream.is_alive(), "an event is left");
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
     let log = server.log();
     let session = |name: &str| log.named(name)[0].body.get("lsid").cloned();
@@ -344,7 +337,7 @@ async fn behind_a_load_balancer_a_resumed_stream_pins_another_connection() {
     assert_eq!(log.connections_of("getMore"), pinned);
     assert_ne!(pinned[0], pinned[1]);
     drop(stream);
-    // Its connection is free again, and was so only when the cursor had been forgotten.
+    // The pinned connection is checked in after `killCursors`.
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
     wait_for_killed(&server, &[8]).await;
     assert_eq!(server.log().connections_of("killCursors"), [pinned[1]]);

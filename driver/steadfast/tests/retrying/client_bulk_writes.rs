@@ -1,5 +1,4 @@
-//! The bulk write of a client: what holds for all writes holds for it. On the embedded deployment,
-//! because it takes a server of version 8.0.
+//! Retries of client bulk writes, on the embedded deployment: `bulkWrite` requires MongoDB 8.0.
 
 use blackpipe::proxy::{Proxy, Reaction, Rule};
 use steadfast::{
@@ -34,7 +33,7 @@ async fn client_of(uri: &str) -> (Client, Recorder<CommandEvent>) {
     (Client::with_options(options).unwrap(), commands)
 }
 
-/// The number of each `bulkWrite` that was sent.
+/// Returns the `txnNumber` of each `bulkWrite`.
 fn numbers(commands: &Recorder<CommandEvent>) -> Vec<Option<i64>> {
     let of_interest = |event| match event {
         CommandEvent::Started(it) if it.command_name == "bulkWrite" => {
@@ -45,7 +44,7 @@ fn numbers(commands: &Recorder<CommandEvent>) -> Vec<Option<i64>> {
     commands.seen().into_iter().filter_map(of_interest).collect()
 }
 
-async fn losing_a_reply() -> (embedded::Deployment, Proxy, Client, Recorder<CommandEvent>) {
+async fn client_with_lost_reply() -> (embedded::Deployment, Proxy, Client, Recorder<CommandEvent>) {
     let deployment = embedded::Deployment::replica_set(3).version("8.0").start();
     let rule = Rule::new(Reaction::lose_reply()).command("bulkWrite").times(1);
     let proxy = Proxy::builder(deployment.uri()).rules([rule]).start().await.unwrap();
@@ -55,7 +54,7 @@ async fn losing_a_reply() -> (embedded::Deployment, Proxy, Client, Recorder<Comm
 
 #[tokio::test]
 async fn a_lost_reply_is_not_applied_twice() {
-    let (deployment, _proxy, client, commands) = losing_a_reply().await;
+    let (deployment, _proxy, client, commands) = client_with_lost_reply().await;
     let models = [insert(1), increment("counters"), increment("counters")];
     let result = bounded(client.bulk_write(models).verbose_results()).await.unwrap();
     let summary = &result.summary;
@@ -69,7 +68,7 @@ async fn a_lost_reply_is_not_applied_twice() {
 
 #[tokio::test]
 async fn a_client_bulk_write_with_update_many_is_not_retried() {
-    let (_deployment, _proxy, client, commands) = losing_a_reply().await;
+    let (_deployment, _proxy, client, commands) = client_with_lost_reply().await;
     let many = UpdateManyModel::new(doc! {}, doc! { "$inc": { "x": 1 } }).namespace(at("books"));
     let models: [WriteModel; 2] = [insert(1), many.into()];
     let error = bounded(client.bulk_write(models)).await.unwrap_err();
@@ -142,18 +141,18 @@ async fn invalid_client_bulk_writes_are_rejected_before_anything_is_sent() {
     let (client, commands) = client_of(&deployment.uri()).await;
     let none: [WriteModel; 0] = [];
     let homeless = WriteModel::from(InsertOneModel::new(doc! {}));
-    let unheard = || client.bulk_write([insert(1)]).write_concern(WriteConcern::nodes(0));
-    let refused = [
+    let unacknowledged = || client.bulk_write([insert(1)]).write_concern(WriteConcern::nodes(0));
+    let rejected = [
         (bounded(client.bulk_write([insert(1)])).await, "8.0"),
         (bounded(client.bulk_write(none)).await, "at least one"),
         (bounded(client.bulk_write([homeless])).await, "model 0 has no namespace"),
-        (bounded(unheard()).await, "unacknowledged write concern and ordered writes"),
+        (bounded(unacknowledged()).await, "unacknowledged write concern and ordered writes"),
         (
-            bounded(unheard().ordered(false).verbose_results()).await.map(|it| it.summary),
+            bounded(unacknowledged().ordered(false).verbose_results()).await.map(|it| it.summary),
             "unacknowledged write concern and verbose results",
         ),
     ];
-    for (result, why) in refused {
+    for (result, why) in rejected {
         let error = result.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
         assert_eq!(error.outcome(), Outcome::NotSent, "{error}");

@@ -1,4 +1,4 @@
-//! Retrying when it is a connection that is not to be had.
+//! Retries after failed connection checkout and failed handshakes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn is_checkout_started(event: &CmapEvent) -> bool {
     matches!(event, CmapEvent::ConnectionCheckoutStarted(_))
 }
 
-/// Runs a write that waits for the only connection when that breaks, which clears the pool.
+/// Runs a write that waits for the only connection. That connection breaks, which clears the pool.
 async fn run_waiting(write: &Operation, options: &str) -> (Deployment, ObservedClient, Result<()>) {
     let deployment = Deployment::primary();
     let options = format!("maxPoolSize=1&waitQueueTimeoutMS=15000&{options}");
@@ -62,7 +62,7 @@ async fn a_pool_cleared_error_without_retries_has_no_label() {
 
 #[tokio::test]
 async fn a_write_is_retried_after_a_failed_handshake() {
-    // pitfalls 18 and 28: there is no session yet when the first attempt fails.
+    // pitfalls 18 and 28: when the first attempt fails there is no session yet.
     with_each(retryable_writes(), |write| async move {
         let deployment = Deployment::primary();
         deployment.cut_handshakes(1);
@@ -84,7 +84,7 @@ async fn a_write_whose_handshakes_all_fail_is_not_sent() {
         let error = observed.run(&write).await.unwrap_err();
         assert_eq!(error.outcome(), Outcome::NotSent, "{}: {error:?}", write.name);
         assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "{}: {error:?}", write.name);
-        // It may be for overload that a server does not let us in.
+        // A failed handshake is an overload error, because the server may be overloaded.
         assert_eq!(error.attempts().len(), 6, "{}", write.name);
         assert!(error.attempts().iter().all(|it| it.request_id.is_none()), "{}", write.name);
         assert!(observed.started(write.command).is_empty(), "{}", write.name);
@@ -108,7 +108,7 @@ async fn a_handshake_error_with_retry_writes_off_has_no_label() {
 async fn retries_with_max_pool_size_1_do_not_deadlock() {
     // pitfall 26
     let deployment = Deployment::primary();
-    // All that wait for the connection are sent away when it breaks, and come again at once.
+    // When the connection breaks, the pool is cleared, and all waiting operations retry at once.
     deployment.inject(&[Fault::None, Fault::LostReply]);
     let observed = ObservedClient::new(&deployment, "maxPoolSize=1&waitQueueTimeoutMS=15000").await;
     let tasks: Vec<_> = (0..12)
@@ -118,7 +118,7 @@ async fn retries_with_max_pool_size_1_do_not_deadlock() {
         })
         .collect();
     for task in tasks {
-        task.await.unwrap().expect("it is tried again");
+        task.await.unwrap().expect("the write is retried");
     }
     let applied = deployment.applied();
     assert_eq!(applied.len(), 12);
@@ -147,7 +147,7 @@ async fn a_retry_sends_the_latest_cluster_time_of_the_client() {
 #[tokio::test]
 async fn an_operation_is_retried_after_several_pool_clears() {
     let deployment = Deployment::primary();
-    // Each `slow` command has the only connection closed, which clears the pool.
+    // Each `slow` command closes the only connection, which clears the pool.
     deployment.gate.open();
     let retries = Arc::new(Recorder::new());
     let options = "maxPoolSize=1&heartbeatFrequencyMS=500";
@@ -185,7 +185,7 @@ async fn an_operation_is_retried_after_several_pool_clears() {
 
 #[tokio::test]
 async fn a_write_through_a_connection_without_sessions_is_sent_once() {
-    // The monitor is told of sessions, the connection is not.
+    // The monitoring connection reports `logicalSessionTimeoutMinutes`, the pooled connection does not.
     let handler = |request: &Request| match request.name.as_str() {
         "insert" => Some(vec![Step::HangUp]),
         _ if is_handshake_for_operations(request) => {

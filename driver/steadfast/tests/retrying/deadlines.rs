@@ -1,10 +1,10 @@
-//! With a time limit, what may be tried again is tried until it succeeds or the time is over.
+//! With `timeoutMS`, retryable errors are retried until the command succeeds or the deadline passes.
 
 use std::{pin::pin, time::Duration};
 
 use super::*;
 
-/// Longer than any test takes.
+/// Time-out that no test reaches.
 const LONG_TIMEOUT: &str = "timeoutMS=600000";
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn retries_until_the_deadline_back_off() {
         }
     };
     let sent = deployment.requests("insert").len();
-    // 10, 20, 40 ms … 1 s, each half as long on average.
+    // 10, 20, 40 ms … 1 s, with an average jitter of one half.
     assert!((8..60).contains(&sent), "{sent} attempts in {limit:?}");
     assert_eq!(error.attempt_count(), sent);
     assert!(error.attempts().len() <= 20, "{} attempts are kept", error.attempts().len());

@@ -1,5 +1,5 @@
-//! Servers with a session record: they know a write that they have seen before, answer it from the
-//! record, and count how often each statement was really applied.
+//! Scripted servers with transaction tables: a retryable write with a known `txnNumber` gets the recorded reply.
+//! They count the number of times that each statement was applied.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,38 +11,38 @@ use steadfast::bson::{Binary, Document, Timestamp, doc, spec::BinarySubtype};
 
 use super::common::{Clock, Gate, Request, Role, Server, Step, is_handshake_for_operations};
 
-/// How many bytes of a request, or of a reply, come through if only a part of it does.
+/// Length of a truncated request or reply in bytes.
 const TRUNCATED_BYTES: usize = 20;
 
-/// What befalls a command.
+/// Fault of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing: it is carried out and answered.
+    /// No fault: the command is executed, and its reply is sent.
     None,
-    /// The connection is closed when the request is there, which is not carried out.
+    /// The connection is closed after the request has arrived. The command is not executed.
     LostRequest,
-    /// The connection is reset when a part of the request is there.
+    /// The connection is reset after a part of the request has arrived.
     TruncatedRequest,
-    /// It is carried out, and the connection is closed instead of a reply.
+    /// The command is executed, and the connection is closed without a reply.
     LostReply,
-    /// It is carried out, and the connection is closed after a part of the reply.
+    /// The command is executed, and the connection is closed after a part of the reply.
     TruncatedReply,
-    /// It is carried out, and when the gate is open the connection is closed.
+    /// The command is executed, and the connection is closed when the gate opens.
     HeldReply,
-    /// It is carried out, and nothing comes.
+    /// The command is executed, and no reply is sent.
     NoReply,
-    /// It is carried out, and the reply is to another request.
+    /// The command is executed, and the reply has another `responseTo`.
     ReplyToAnother,
-    /// It is refused as a whole, and not carried out.
+    /// Command error with this code and these labels. The command is not executed.
     CommandError(i32, &'static [&'static str]),
-    /// It is carried out, and the reply says that it is not durable.
+    /// The command is executed, and the reply contains a write concern error.
     WriteConcernError(i32, &'static [&'static str]),
-    /// The first so many statements are carried out; the next is refused.
+    /// This number of statements are executed; the next one is a write error.
     WriteError(usize, i32, &'static [&'static str]),
 }
 
 impl Fault {
-    /// Whether the driver gets a reply that it can read.
+    /// Returns `true` if the driver receives a valid reply.
     pub(crate) fn is_answered(self) -> bool {
         match self {
             Self::None
@@ -60,34 +60,34 @@ impl Fault {
     }
 }
 
-/// What the servers of a deployment share.
+/// State that the servers of a deployment share.
 #[derive(Default)]
 struct SharedState {
-    /// What hello says in place of what its role demands; a null takes the field away.
+    /// Fields that override those of the `hello` reply. A null removes the field.
     hello: Document,
-    /// What befalls the next commands, one after the other.
+    /// Faults of the next commands, in order.
     faults: VecDeque<Fault>,
-    /// What hello says after the next fault.
+    /// Overridden `hello` fields after the next fault.
     hello_after: Option<Document>,
-    /// How many handshakes are to go well before some are cut, and how many are cut then.
+    /// Number of successful handshakes before some fail, and the number of those that fail.
     handshakes_before_cut: usize,
     cut_handshakes: usize,
-    /// How many commands faults were chosen for so far.
+    /// Number of commands for which a fault was chosen.
     attempts: usize,
-    /// The replies to the writes that bore a transaction id.
+    /// Replies to writes with a transaction id.
     record: BTreeMap<(String, i64), Document>,
-    /// How often each statement was applied.
+    /// Number of times that each statement was applied.
     applied: BTreeMap<String, u32>,
     seconds: u32,
-    /// Whether the command just served is to be held.
+    /// `true` if the reply to the current command is held.
     held: bool,
 }
 
-/// Servers that share one record.
+/// Servers with a shared transaction table.
 pub(crate) struct Deployment {
     pub(crate) servers: Vec<Server>,
     state: Arc<Mutex<SharedState>>,
-    /// What ends the command `slow`, and a reply that is held, by closing the connection.
+    /// Gate that ends the command `slow` and held replies by closing the connection.
     pub(crate) gate: Gate,
 }
 
@@ -96,7 +96,7 @@ impl Deployment {
         Self::start_all(role, 1)
     }
 
-    /// A replica set of one member.
+    /// Replica set with one member.
     pub(crate) fn primary() -> Self {
         Self::start(Role::Primary)
     }
@@ -125,41 +125,41 @@ impl Deployment {
         Server::builder().role(role).handler(handler).cut_requests(cut).start()
     }
 
-    /// What is to befall the next commands.
+    /// Sets the faults of the next commands.
     pub(crate) fn inject(&self, faults: &[Fault]) {
         let mut state = self.state.lock().unwrap();
         state.faults.extend(faults);
         state.attempts = 0;
     }
 
-    /// What hello says in place of what it usually does; a null takes a field away.
+    /// Overrides fields of the `hello` reply. A null removes a field.
     pub(crate) fn set_hello_fields(&self, fields: Document) {
         self.state.lock().unwrap().hello.extend(fields);
     }
 
-    /// The same from the next fault on.
+    /// Overrides fields of the `hello` reply from the next fault on.
     pub(crate) fn set_hello_fields_after_fault(&self, fields: Document) {
         self.state.lock().unwrap().hello_after = Some(fields);
     }
 
-    /// Has so many connections of operations closed at their handshake.
+    /// Closes this number of pooled connections during their handshake.
     pub(crate) fn cut_handshakes(&self, count: usize) {
         self.state.lock().unwrap().cut_handshakes = count;
     }
 
-    /// Has every further connection of operations closed at its handshake, after a network error.
-    /// That costs the monitor its connection, too, whose new one comes first.
+    /// Closes all new pooled connections during their handshake, after a network error. The error also closes the
+    /// monitoring connection, whose new handshake comes first.
     pub(crate) fn cut_handshakes_after_network_error(&self) {
         let mut state = self.state.lock().unwrap();
         (state.handshakes_before_cut, state.cut_handshakes) = (1, usize::MAX);
     }
 
-    /// How often each statement was applied.
+    /// Returns the number of times that each statement was applied.
     pub(crate) fn applied(&self) -> BTreeMap<String, u32> {
         self.state.lock().unwrap().applied.clone()
     }
 
-    /// The faults that are yet to come.
+    /// Returns the number of faults that have not occurred yet.
     pub(crate) fn faults_left(&self) -> usize {
         self.state.lock().unwrap().faults.len()
     }
@@ -169,12 +169,13 @@ impl Deployment {
         format!("mongodb://{}/?{options}", hosts.join(","))
     }
 
-    /// The only server.
+    /// Returns the only server.
     pub(crate) fn server(&self) -> &Server {
         &self.servers[0]
     }
 
-    /// Lets time pass when so many commands of this name have come, of which the last is not answered.
+    /// Waits until this number of commands with this name have arrived, then advances the clock. The last one gets
+    /// no reply.
     pub(crate) async fn expire_without_reply(
         &self,
         clock: &Clock,
@@ -186,7 +187,7 @@ impl Deployment {
         clock.pass(time).await;
     }
 
-    /// The commands of this name that came in whole, each server's in order.
+    /// Returns the complete commands with this name, in order for each server.
     pub(crate) fn requests(&self, name: &str) -> Vec<Request> {
         let logs = self.servers.iter().map(Server::log);
         logs.flat_map(|log| log.named(name).into_iter().cloned().collect::<Vec<_>>()).collect()
@@ -204,7 +205,7 @@ impl SharedState {
         vec![Step::Hello(self.hello.clone())]
     }
 
-    /// After how many bytes a request of this name is cut short, if that is what is to befall it.
+    /// Returns the number of bytes after which the request is truncated, if its fault is a truncated request.
     fn cut(&mut self, name: &str) -> Option<usize> {
         let is_due = self.faults.front() == Some(&Fault::TruncatedRequest);
         let is_exempt =
@@ -269,8 +270,7 @@ impl SharedState {
         }
     }
 
-    /// Does what a command says, if it is not in the record; only the first statements of it if
-    /// not all are to be done.
+    /// Executes a command unless it is in the transaction table: at most this number of its statements.
     fn execute(&mut self, request: &Request, at_most: usize) -> Document {
         let key = transaction_id(request);
         if let Some(reply) = key.as_ref().and_then(|key| self.record.get(key)) {
@@ -290,7 +290,7 @@ impl SharedState {
         reply
     }
 
-    /// A reply with the time, which goes on with each.
+    /// Adds a cluster time to the reply. It advances with each reply.
     fn with_cluster_time(&mut self, mut reply: Document) -> Document {
         self.seconds += 1;
         let time = Timestamp { time: self.seconds, increment: 1 };
@@ -302,12 +302,12 @@ impl SharedState {
     }
 }
 
-/// What drivers send by themselves.
+/// Returns `true` for a command that the driver sends in the background.
 fn is_background_command(name: &str) -> bool {
     ["ping", "endSessions", "killCursors"].contains(&name)
 }
 
-/// What the server knows a write by. In a transaction the number is that of many.
+/// Returns the session id and `txnNumber` of a retryable write. In a transaction several commands share the number.
 fn transaction_id(request: &Request) -> Option<(String, i64)> {
     if request.is_in_transaction() {
         return None;
@@ -316,7 +316,7 @@ fn transaction_id(request: &Request) -> Option<(String, i64)> {
     Some((session.to_string(), number))
 }
 
-/// What a command writes, one by one.
+/// Returns the statements of a command.
 fn statements(request: &Request) -> Vec<String> {
     let field = match request.name.as_str() {
         "insert" => "documents",

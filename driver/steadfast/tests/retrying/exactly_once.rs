@@ -1,14 +1,14 @@
-//! Every retryable write, with everything that can befall it on its way: it is applied exactly once
-//! or not at all, the error says which, and every attempt is told of.
+//! Every retryable write with every fault: it is applied exactly once or not at all, the error has the correct
+//! outcome, and every attempt is listed.
 
 use super::*;
 
-/// How it ends.
+/// Expected result of an operation.
 #[derive(Clone, Copy)]
 enum Expected {
-    /// With success, and so applied once.
+    /// The operation succeeds and is applied once.
     Success,
-    /// With the error of this attempt, counted from 0.
+    /// The operation fails with the error of this attempt, counted from 0.
     Failure { raised: usize, applied: bool, outcome: Outcome, outcome_of_many: Outcome },
 }
 
@@ -16,7 +16,7 @@ fn failure(raised: usize, applied: bool, outcome: Outcome) -> Expected {
     Expected::Failure { raised, applied, outcome, outcome_of_many: outcome }
 }
 
-/// Has every retryable write suffer the same.
+/// Runs every retryable write with these faults.
 async fn check_every_write(faults: &'static [Fault], expected: Expected) {
     with_each(retryable_writes(), move |write| async move {
         check_with_faults(&write, faults, expected).await;
@@ -25,7 +25,7 @@ async fn check_every_write(faults: &'static [Fault], expected: Expected) {
 }
 
 async fn check_with_faults(write: &Operation, faults: &[Fault], expected: Expected) {
-    let at = format!("{} that suffers {faults:?}", write.name);
+    let at = format!("{} with {faults:?}", write.name);
     let (deployment, observed, result) = run_with(write, "", faults).await;
     check_end(&at, write, faults, expected, &result);
     check_applied(&at, write, &deployment, expected);
@@ -42,8 +42,8 @@ fn check_end(
 ) {
     let (raised, outcome) = match (expected, result) {
         (Expected::Success, Ok(())) => return,
-        (Expected::Success, Err(error)) => panic!("{at}: it should end well, but: {error:?}"),
-        (Expected::Failure { .. }, Ok(())) => panic!("{at}: it should fail (pitfalls 1 and 2)"),
+        (Expected::Success, Err(error)) => panic!("{at}: expected success: {error:?}"),
+        (Expected::Failure { .. }, Ok(())) => panic!("{at}: expected an error (pitfalls 1 and 2)"),
         (Expected::Failure { raised, outcome, .. }, Err(_)) if write.statements == 1 => {
             (raised, outcome)
         }
@@ -61,7 +61,7 @@ fn check_end(
     assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "{at}: {error:?}");
 }
 
-/// Every statement was applied exactly once, or none was.
+/// Checks that every statement was applied exactly once, or that none was applied.
 fn check_applied(at: &str, write: &Operation, deployment: &Deployment, expected: Expected) {
     let applied = deployment.applied();
     let once = applied.values().all(|&times| times == 1);
@@ -80,11 +80,11 @@ fn check_applied(at: &str, write: &Operation, deployment: &Deployment, expected:
             assert!(applied.is_empty(), "{at}: {applied:?}");
         }
     }
-    assert_eq!(deployment.faults_left(), 0, "{at}: it was not sent again");
+    assert_eq!(deployment.faults_left(), 0, "{at}: not retried");
 }
 
-/// The attempts are one operation, one write, and as many requests as there were faults, and one
-/// more if it ended well.
+/// Checks that the attempts share operation id and `txnNumber`, and that there is one request for each fault, and
+/// one more if the operation succeeded.
 fn check_attempts(
     at: &str,
     write: &Operation,
@@ -112,8 +112,8 @@ fn check_attempts(
     }
 }
 
-/// Every command that was started has a session and a positive 64-bit transaction number at its top level, and so
-/// has each request that reached the server.
+/// Checks that every started command, and every request at the server, has an `lsid` and a positive 64-bit
+/// `txnNumber` as top-level fields.
 fn check_transaction_ids(at: &str, deployment: &Deployment, observed: &ObservedClient) {
     let events = observed.all_started();
     let received = deployment.server().log();
@@ -122,7 +122,7 @@ fn check_transaction_ids(at: &str, deployment: &Deployment, observed: &ObservedC
         let (id, number) = (event.command.get("lsid"), event.command.get("txnNumber"));
         assert!(matches!(id, Some(Bson::Document(_))), "{at}: no session: {event:?}");
         assert!(matches!(number, Some(Bson::Int64(1..))), "{at}: no positive int64: {event:?}");
-        // One that was cut short did not arrive.
+        // A truncated request is not logged by the server.
         let mut same = received.requests.iter().filter(|request| request.id == event.request_id);
         if let Some(request) = same.next() {
             assert!(!request.has_duplicate_fields, "{at}: {request:?}");
@@ -139,7 +139,7 @@ fn check_transaction_ids(at: &str, deployment: &Deployment, observed: &ObservedC
 }
 
 #[tokio::test]
-async fn without_a_fault() {
+async fn write_without_a_failure_is_applied_once() {
     check_every_write(&[], Expected::Success).await;
 }
 
@@ -150,28 +150,28 @@ async fn a_lost_reply_is_not_applied_twice() {
 }
 
 #[tokio::test]
-async fn a_lost_request_is_applied_after_all() {
+async fn lost_request_is_retried_and_applied_once() {
     check_every_write(&[Fault::LostRequest], Expected::Success).await;
 }
 
 #[tokio::test]
-async fn a_request_that_is_cut_short() {
+async fn truncated_request_is_retried_and_applied_once() {
     check_every_write(&[Fault::TruncatedRequest], Expected::Success).await;
 }
 
 #[tokio::test]
-async fn a_reply_that_is_cut_short() {
+async fn truncated_reply_is_not_applied_twice() {
     check_every_write(&[Fault::TruncatedReply], Expected::Success).await;
 }
 
 #[tokio::test]
-async fn not_writable_primary() {
+async fn not_writable_primary_error_is_retried_and_applied_once() {
     check_every_write(&[Fault::CommandError(NOT_WRITABLE_PRIMARY, RETRYABLE)], Expected::Success)
         .await;
 }
 
 #[tokio::test]
-async fn interrupted_at_shutdown() {
+async fn interrupted_at_shutdown_error_is_retried_and_applied_once() {
     check_every_write(
         &[Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE)],
         Expected::Success,
@@ -180,7 +180,7 @@ async fn interrupted_at_shutdown() {
 }
 
 #[tokio::test]
-async fn a_write_concern_error_alone() {
+async fn retryable_write_concern_error_is_not_applied_twice() {
     // pitfall 15
     check_every_write(
         &[Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, RETRYABLE)],
@@ -190,25 +190,25 @@ async fn a_write_concern_error_alone() {
 }
 
 #[tokio::test]
-async fn two_lost_replies() {
+async fn two_lost_replies_are_not_applied_twice() {
     let expected = failure(1, true, Outcome::MaybeApplied);
     check_every_write(&[Fault::LostReply, Fault::LostReply], expected).await;
 }
 
 #[tokio::test]
-async fn two_lost_requests() {
+async fn two_lost_requests_are_not_applied() {
     let expected = failure(1, false, Outcome::MaybeApplied);
     check_every_write(&[Fault::LostRequest, Fault::LostRequest], expected).await;
 }
 
 #[tokio::test]
-async fn a_part_of_a_request_then_a_part_of_a_reply() {
+async fn truncated_request_and_truncated_reply_are_applied_once() {
     let expected = failure(1, true, Outcome::MaybeApplied);
     check_every_write(&[Fault::TruncatedRequest, Fault::TruncatedReply], expected).await;
 }
 
 #[tokio::test]
-async fn no_writable_primary_twice() {
+async fn two_not_writable_primary_errors_are_not_applied() {
     let expected = Expected::Failure {
         raised: 1,
         applied: false,
@@ -219,14 +219,14 @@ async fn no_writable_primary_twice() {
 }
 
 #[tokio::test]
-async fn interrupted_at_shutdown_twice() {
+async fn two_interrupted_at_shutdown_errors_are_not_applied() {
     let expected = failure(1, false, Outcome::MaybeApplied);
     check_every_write(&[Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE); 2], expected)
         .await;
 }
 
 #[tokio::test]
-async fn a_write_concern_error_twice() {
+async fn two_retryable_write_concern_errors_are_applied_once() {
     // pitfall 11
     let expected = failure(1, true, Outcome::AppliedNotDurable);
     check_every_write(&[Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, RETRYABLE); 2], expected)
@@ -234,7 +234,7 @@ async fn a_write_concern_error_twice() {
 }
 
 #[tokio::test]
-async fn no_writes_performed_first() {
+async fn no_writes_performed_of_the_first_attempt_raises_the_second_error() {
     // pitfall 2
     let expected = failure(1, true, Outcome::AppliedNotDurable);
     let first = Fault::CommandError(NOT_WRITABLE_PRIMARY, NO_WRITES_PERFORMED);
@@ -249,7 +249,7 @@ async fn no_writes_performed_first() {
 }
 
 #[tokio::test]
-async fn no_writes_performed_last() {
+async fn no_writes_performed_of_the_retry_raises_the_first_error() {
     let last = Fault::CommandError(NOT_WRITABLE_PRIMARY, NO_WRITES_PERFORMED);
     with_each(retryable_writes(), |write| async move {
         let not_durable = Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, RETRYABLE);
@@ -262,7 +262,7 @@ async fn no_writes_performed_last() {
 }
 
 #[tokio::test]
-async fn no_writes_performed_always() {
+async fn no_writes_performed_of_both_attempts_raises_the_first_error() {
     // pitfall 1
     let expected = failure(0, false, Outcome::NotApplied);
     check_every_write(

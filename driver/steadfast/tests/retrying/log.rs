@@ -1,4 +1,4 @@
-//! A retry leaves a line in the log, with its number and its reason.
+//! Log messages of retries, with the number and the reason of the retry.
 
 use std::{
     collections::BTreeMap,
@@ -16,23 +16,23 @@ use super::*;
 
 type LogLine = BTreeMap<&'static str, String>;
 
-/// Remembers what is logged about retrying.
+/// Subscriber that records the log messages of retries.
 #[derive(Clone, Default)]
 pub(crate) struct RetryLog(Arc<Mutex<Vec<LogLine>>>);
 
 impl RetryLog {
-    /// The log of all tests. It is there before anything is logged, and for all threads: a place in
-    /// the code that logs when nobody listens may stay silent for good.
+    /// Returns the subscriber of all tests and threads. It is installed before the first message, because `tracing`
+    /// may cache that a callsite has no subscriber.
     pub(crate) fn of_all() -> &'static Self {
         static LOG: OnceLock<RetryLog> = OnceLock::new();
         LOG.get_or_init(|| {
             let log = Self::default();
-            tracing::subscriber::set_global_default(log.clone()).expect("it is the only one");
+            tracing::subscriber::set_global_default(log.clone()).expect("the only subscriber");
             log
         })
     }
 
-    /// The lines about the operation that began with this command.
+    /// Returns the messages of the operation that began with this command.
     fn about(&self, started: &CommandStartedEvent) -> Vec<LogLine> {
         let id = started.operation_id.to_string();
         let lines = self.0.lock().unwrap();

@@ -1,5 +1,5 @@
-//! Retrying as an application meets it: what is sent twice and what is not, that nothing is applied
-//! twice, which error comes back, and what it says of the write.
+//! Retries against scripted servers: commands that are retried and that are not, writes that are applied once, and
+//! the errors and outcomes that are raised.
 
 #![allow(missing_docs)]
 
@@ -54,10 +54,10 @@ const UNLABELLED: &[&str] = &[];
 const NOT_WRITABLE_PRIMARY: i32 = 10107;
 const INTERRUPTED_AT_SHUTDOWN: i32 = 11600;
 const SHUTDOWN_IN_PROGRESS: i32 = 91;
-/// `HostUnreachable`, after which a server is still taken to be what it was.
+/// `HostUnreachable`, a retryable error that does not mark the server unknown.
 const HOST_UNREACHABLE: i32 = 6;
 
-/// A client whose events are written down.
+/// Client with recorded events.
 struct ObservedClient {
     client: Client,
     books: BookCollection,
@@ -85,7 +85,8 @@ impl ObservedClient {
         bounded(self.client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
     }
 
-    /// The commands of this name that were started. All that were started have ended, each once.
+    /// Returns the started commands with this name. Checks that each started command has exactly one succeeded or
+    /// failed event.
     #[track_caller]
     fn started(&self, name: &str) -> Vec<CommandStartedEvent> {
         let mut started = self.all_started();
@@ -93,7 +94,7 @@ impl ObservedClient {
         started
     }
 
-    /// The same for commands of any name.
+    /// Like [`started`](Self::started), for commands with any name.
     #[track_caller]
     fn all_started(&self) -> Vec<CommandStartedEvent> {
         let (mut started, mut open) = (Vec::new(), BTreeSet::new());
@@ -116,19 +117,19 @@ impl ObservedClient {
         started
     }
 
-    /// The servers that commands of this name went to.
+    /// Returns the servers that received commands with this name.
     #[track_caller]
     fn addresses(&self, name: &str) -> BTreeSet<ServerAddress> {
         self.started(name).into_iter().map(|it| it.connection.address).collect()
     }
 
-    /// The transaction numbers of the commands of this name.
+    /// Returns the `txnNumber` of the commands with this name.
     #[track_caller]
     fn numbers(&self, name: &str) -> Vec<Option<i64>> {
         self.started(name).iter().map(|event| event.command.get_i64("txnNumber").ok()).collect()
     }
 
-    /// The sessions of the commands of this name.
+    /// Returns the `lsid` of the commands with this name.
     #[track_caller]
     fn sessions(&self, name: &str) -> Vec<Document> {
         let id = |event: &CommandStartedEvent| event.command.get_document("lsid").unwrap().clone();
@@ -136,7 +137,7 @@ impl ObservedClient {
     }
 }
 
-/// Two routers, both near enough to be chosen, and known.
+/// Starts two mongos within the latency window, and a client that has discovered both.
 async fn two_mongos(options: &str) -> (Deployment, ObservedClient) {
     let deployment = Deployment::start_all(Role::Mongos, 2);
     let options = format!("localThresholdMS=60000&{options}");
@@ -154,7 +155,7 @@ fn cluster_time(command: &Document) -> Option<Timestamp> {
     command.get_document("$clusterTime").ok()?.get_timestamp("clusterTime").ok()
 }
 
-/// Runs an operation on a primary with a record, on which these faults are waiting for it.
+/// Runs an operation on a primary with these faults.
 async fn run_with(
     operation: &Operation,
     options: &str,
@@ -167,7 +168,7 @@ async fn run_with(
     (deployment, observed, result)
 }
 
-/// Does something with every operation, all at the same time.
+/// Runs a future for each operation, concurrently.
 async fn with_each<F: Future<Output = ()> + Send + 'static>(
     operations: Vec<Operation>,
     check: impl Fn(Operation) -> F,

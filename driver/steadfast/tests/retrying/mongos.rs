@@ -1,5 +1,5 @@
-//! A retry in a sharded cluster goes to another router if there is one; behind a load balancer it is
-//! the balancer's to choose.
+//! Retries in a sharded cluster use another mongos if there is one. Behind a load balancer, the load balancer
+//! selects the server.
 
 use super::*;
 
@@ -55,7 +55,7 @@ async fn the_attempts_name_both_mongos() {
     assert_eq!(error.server_address(), latest, "{error:?}");
 }
 
-/// The error raised is not always the last one.
+/// The raised error is not always the last one.
 #[tokio::test]
 async fn an_error_names_the_server_of_its_attempt() {
     let first = Fault::CommandError(HOST_UNREACHABLE, RETRYABLE);

@@ -1,8 +1,9 @@
-//! What is sent once, whatever befalls it.
+//! Commands that are sent only once.
 
 use super::*;
 
-/// It was sent once, without a transaction number, and nobody is told to send it again.
+/// Checks that the write was sent once, without a `txnNumber`, and that its error has no label
+/// `RetryableWriteError`.
 fn check_sent_once(at: &str, write: &Operation, observed: &ObservedClient, error: &Error) {
     assert_eq!(observed.numbers(write.command), [None], "{at}");
     assert!(!error.contains_label(RETRYABLE_WRITE_ERROR), "{at}: {error:?}");
@@ -15,7 +16,7 @@ async fn writes_that_are_not_retryable_are_sent_once() {
     // pitfall 12
     with_each(other_writes(), |write| async move {
         for fault in [Fault::LostReply, Fault::LostRequest, Fault::TruncatedRequest] {
-            let at = format!("{} that suffers {fault:?}", write.name);
+            let at = format!("{} with {fault:?}", write.name);
             let (_deployment, observed, result) = run_with(&write, "", &[fault]).await;
             let error = result.expect_err(&at);
             assert!(error.is_network_error(), "{at}: {error:?}");
@@ -33,13 +34,13 @@ async fn a_retryable_write_error_label_does_not_make_other_writes_retryable() {
         let error = result.expect_err(write.name);
         assert_eq!(observed.numbers(write.command), [None], "{}", write.name);
         assert_eq!(error.code(), Some(NOT_WRITABLE_PRIMARY), "{}: {error:?}", write.name);
-        // Some of its documents may have been written before the step-down.
+        // Some documents may have been written before the step-down.
         assert_eq!(error.outcome(), Outcome::MaybeApplied, "{}: {error:?}", write.name);
     })
     .await;
 }
 
-/// It is for overload that it might be, and nothing was sent.
+/// A failed checkout is an overload error, and nothing was sent.
 #[tokio::test]
 async fn a_failed_checkout_of_other_writes_is_retried_unless_retry_writes_is_off() {
     with_each(other_writes(), |write| async move {
@@ -66,17 +67,17 @@ async fn with_retry_writes_off_writes_have_no_retry_no_txn_number_and_no_label()
     // pitfall 28
     with_each(retryable_writes(), |write| async move {
         for fault in [Fault::LostReply, Fault::LostRequest, Fault::TruncatedReply] {
-            let at = format!("{} that suffers {fault:?}", write.name);
+            let at = format!("{} with {fault:?}", write.name);
             let (_deployment, observed, result) =
                 run_with(&write, "retryWrites=false", &[fault]).await;
             check_sent_once(&at, &write, &observed, &result.expect_err(&at));
         }
-        let refused = Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE);
+        let rejected = Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE);
         let (deployment, observed, result) =
-            run_with(&write, "retryWrites=false", &[refused]).await;
+            run_with(&write, "retryWrites=false", &[rejected]).await;
         let error = result.expect_err(write.name);
         assert_eq!(observed.numbers(write.command), [None], "{}", write.name);
-        assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "what the server said: {error:?}");
+        assert!(error.contains_label(RETRYABLE_WRITE_ERROR), "the label of the server: {error:?}");
         assert!(deployment.applied().is_empty());
     })
     .await;
@@ -146,14 +147,14 @@ fn check_unacknowledged(at: &str, request: &common::Request) {
     }
 }
 
-/// The reply of each command decides whether the next is sent, so that only the last can do without one.
+/// The reply of each command decides on the next command, so only the last can be unacknowledged.
 #[tokio::test]
 async fn an_ordered_unacknowledged_bulk_write_acknowledges_all_but_its_last_command() {
     let (deployment, _watched, result) =
         run_with(&write("bulk_write"), "w=0", &[Fault::LostReply]).await;
     assert!(result.is_ok(), "{result:?}");
     deployment.server().wait_for(|log| !log.named("insert").is_empty()).await;
-    // The first is retried, as it is acknowledged.
+    // The first command is acknowledged and therefore retried.
     let (updates, deletes) = (deployment.requests("update"), deployment.requests("delete"));
     assert_eq!((updates.len(), deletes.len()), (2, 1));
     for (number, requests) in [(1, updates), (2, deletes)] {
@@ -179,7 +180,7 @@ async fn an_error_without_a_retryable_label_is_raised_unchanged() {
             Fault::WriteConcernError(64, UNLABELLED),
         ];
         for fault in unlabelled {
-            let at = format!("{} that suffers {fault:?}", write.name);
+            let at = format!("{} with {fault:?}", write.name);
             let (_deployment, observed, result) = run_with(&write, "", &[fault]).await;
             let error = result.expect_err(&at);
             assert_eq!(observed.numbers(write.command), [Some(1)], "{at}");

@@ -1,21 +1,20 @@
-//! Servers before 4.4, which do not label their errors: it is for the driver to know them by their
-//! codes.
+//! Servers before MongoDB 4.4, which send no error labels: the driver detects retryable errors by code.
 
 use super::*;
 
-/// The wire version of MongoDB 4.2.
+/// Wire version of MongoDB 4.2.
 const WIRE_4_2: i32 = 8;
-/// The codes after which a write may be sent again.
+/// Codes of retryable write errors.
 const CODES: [i32; 12] = [6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
 
-async fn older(role: Role) -> Deployment {
+async fn deployment_of_4_2(role: Role) -> Deployment {
     let deployment = Deployment::start(role);
     deployment.set_hello_fields(doc! { "maxWireVersion": WIRE_4_2 });
     deployment
 }
 
 async fn insert(role: Role, faults: &[Fault]) -> (ObservedClient, Result<()>) {
-    let deployment = older(role).await;
+    let deployment = deployment_of_4_2(role).await;
     deployment.inject(faults);
     let observed = ObservedClient::new(&deployment, "").await;
     let result = observed.run(&write("insert_one")).await;
@@ -48,7 +47,7 @@ async fn other_codes_are_not_retried() {
     for code in [2, 50, 64, 134, 217, 225, 11601] {
         let (observed, result) =
             insert(Role::Primary, &[Fault::CommandError(code, UNLABELLED)]).await;
-        let error = result.expect_err("it is refused");
+        let error = result.expect_err("it is rejected");
         assert!(error.labels().is_empty(), "{code}: {error:?}");
         assert_eq!(observed.started("insert").len(), 1, "{code}");
     }
@@ -58,7 +57,7 @@ async fn other_codes_are_not_retried() {
 async fn a_members_write_concern_error_is_retried_by_its_code() {
     with_each(retryable_writes(), |write| async move {
         for times in [1, 2] {
-            let deployment = older(Role::Primary).await;
+            let deployment = deployment_of_4_2(Role::Primary).await;
             deployment
                 .inject(&[Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, UNLABELLED); 2][..times]);
             let observed = ObservedClient::new(&deployment, "").await;
@@ -82,7 +81,7 @@ async fn a_write_concern_error_of_a_mongos_is_not_retried() {
     // pitfall 16
     let fault = Fault::WriteConcernError(SHUTDOWN_IN_PROGRESS, UNLABELLED);
     let (observed, result) = insert(Role::Mongos, &[fault]).await;
-    let error = result.expect_err("it is not sent again");
+    let error = result.expect_err("not retried");
     assert_eq!(observed.started("insert").len(), 1);
     assert!(error.labels().is_empty(), "{error:?}");
     assert_eq!(error.outcome(), Outcome::AppliedNotDurable);
@@ -94,7 +93,7 @@ async fn the_code_of_a_write_error_does_not_make_the_command_retryable() {
     for role in [Role::Primary, Role::Mongos] {
         let (observed, result) =
             insert(role, &[Fault::WriteError(0, SHUTDOWN_IN_PROGRESS, UNLABELLED)]).await;
-        let error = result.expect_err("the statement was refused");
+        let error = result.expect_err("the statement failed");
         assert_eq!(observed.started("insert").len(), 1, "{role:?}");
         assert!(error.labels().is_empty(), "{error:?}");
     }

@@ -1,4 +1,4 @@
-//! The operations that retrying is tried on.
+//! Operations under test.
 
 use std::pin::Pin;
 
@@ -16,12 +16,12 @@ pub(crate) type BookCollection = Collection<Document>;
 pub(crate) type RunOperation =
     fn(BookCollection) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
-/// An operation.
+/// Operation under test.
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
-    /// Its command; of several, the first.
+    /// Name of its first command.
     pub(crate) command: &'static str,
-    /// How many statements that command has.
+    /// Number of statements in that command.
     pub(crate) statements: usize,
     pub(crate) run: RunOperation,
 }
@@ -67,7 +67,7 @@ fn models() -> Vec<WriteModel> {
     ]
 }
 
-/// Every write that a server can recognise when it comes twice.
+/// Returns all retryable writes.
 pub(crate) fn retryable_writes() -> Vec<Operation> {
     vec![
         operation!("insert_one", "insert", 1, |books| books.insert_one(one())),
@@ -95,7 +95,7 @@ pub(crate) fn retryable_writes() -> Vec<Operation> {
     ]
 }
 
-/// Writes that twice sent may be twice done.
+/// Returns all writes that are not retryable.
 pub(crate) fn other_writes() -> Vec<Operation> {
     vec![
         operation!("update_many", "update", 1, |books| books.update_many(doc! {}, more())),
@@ -136,7 +136,7 @@ pub(crate) fn other_writes() -> Vec<Operation> {
     ]
 }
 
-/// Everything that reads.
+/// Returns all reads.
 pub(crate) fn reads() -> Vec<Operation> {
     vec![
         operation!("find", "find", 0, |books| books.find(doc! {})),
@@ -168,8 +168,8 @@ pub(crate) fn reads() -> Vec<Operation> {
     ]
 }
 
-/// The operation of this name.
+/// Returns the write with this name.
 pub(crate) fn write(name: &str) -> Operation {
     let mut all = retryable_writes().into_iter().chain(other_writes());
-    all.find(|operation| operation.name == name).expect("an operation that there is")
+    all.find(|operation| operation.name == name).expect("a known operation")
 }

@@ -1,10 +1,9 @@
-//! What an error says became of the write: the rows of the table of `Outcome`, each as it comes
-//! about through the driver.
+//! Outcomes of errors: the rows of the table in the documentation of `Outcome`.
 
 use super::*;
 
 struct Row {
-    /// Which row of the table.
+    /// Number of the row in the table.
     number: u32,
     operation: &'static str,
     role: Role,
@@ -25,7 +24,7 @@ const fn row(
 const LOST: Fault = Fault::LostRequest;
 const TIMED_OUT: Fault = Fault::NoReply;
 
-const fn refused(code: i32) -> Fault {
+const fn command_error(code: i32) -> Fault {
     Fault::CommandError(code, UNLABELLED)
 }
 
@@ -54,11 +53,12 @@ const ROWS: &[Row] = &[
     row(7, "drop", &[Fault::WriteConcernError(64, UNLABELLED)], AppliedNotDurable),
     row(10, "insert_one", &[Fault::WriteError(0, 11000, UNLABELLED)], NotApplied),
     row(10, "insert_many", &[Fault::WriteError(0, 11000, UNLABELLED)], NotApplied),
-    // A refusal that comes after a look into the record settles what became of the first.
+    // A write error of the retry determines the outcome of the first attempt, because the server first looks up the
+    // `txnNumber`.
     row(10, "insert_one", &[LOST, Fault::WriteError(0, 11000, UNLABELLED)], NotApplied),
     row(10, "insert_many", &[LOST, Fault::WriteError(0, 11000, UNLABELLED)], NotApplied),
-    row(10, "find_one_and_update", &[LOST, refused(11000)], NotApplied),
-    // Not that of a multi-document write.
+    row(10, "find_one_and_update", &[LOST, command_error(11000)], NotApplied),
+    // Not for a write to several documents.
     row(10, "update_many", &[Fault::WriteError(0, 11000, UNLABELLED)], MaybeApplied),
     row(
         10,
@@ -66,42 +66,42 @@ const ROWS: &[Row] = &[
         &[Fault::WriteError(0, 11000, UNLABELLED)],
         MaybeApplied,
     ),
-    row(12, "insert_one", &[refused(13)], NotApplied),
-    row(12, "insert_one", &[LOST, refused(13)], MaybeApplied),
+    row(12, "insert_one", &[command_error(13)], NotApplied),
+    row(12, "insert_one", &[LOST, command_error(13)], MaybeApplied),
     row(12, "insert_many", &[LOST, Fault::WriteError(0, 13, UNLABELLED)], MaybeApplied),
-    row(11, "insert_many", &[refused(13)], MaybeApplied),
-    row(11, "bulk_write", &[refused(13)], MaybeApplied),
-    row(11, "update_many", &[refused(13)], MaybeApplied),
-    row(11, "delete_many", &[refused(9)], MaybeApplied),
-    row(11, "aggregate with $merge", &[refused(9)], MaybeApplied),
-    row(11, "aggregate with $out", &[refused(72)], MaybeApplied),
-    row(11, "run_command", &[refused(73)], MaybeApplied),
-    row(11, "create_index", &[refused(72)], MaybeApplied),
-    row(11, "drop of a database", &[refused(13)], MaybeApplied),
-    row(11, "insert_many", &[refused(2)], MaybeApplied),
-    row(11, "update_many", &[refused(2)], MaybeApplied),
-    row(11, "delete_many", &[refused(NOT_WRITABLE_PRIMARY)], MaybeApplied),
+    row(11, "insert_many", &[command_error(13)], MaybeApplied),
+    row(11, "bulk_write", &[command_error(13)], MaybeApplied),
+    row(11, "update_many", &[command_error(13)], MaybeApplied),
+    row(11, "delete_many", &[command_error(9)], MaybeApplied),
+    row(11, "aggregate with $merge", &[command_error(9)], MaybeApplied),
+    row(11, "aggregate with $out", &[command_error(72)], MaybeApplied),
+    row(11, "run_command", &[command_error(73)], MaybeApplied),
+    row(11, "create_index", &[command_error(72)], MaybeApplied),
+    row(11, "drop of a database", &[command_error(13)], MaybeApplied),
+    row(11, "insert_many", &[command_error(2)], MaybeApplied),
+    row(11, "update_many", &[command_error(2)], MaybeApplied),
+    row(11, "delete_many", &[command_error(NOT_WRITABLE_PRIMARY)], MaybeApplied),
     // pitfall 10
-    row(14, "insert_one", &[LOST, refused(217)], MaybeApplied),
-    row(14, "insert_one", &[LOST, refused(225)], MaybeApplied),
-    row(14, "insert_one", &[refused(217)], MaybeApplied),
-    row(14, "insert_one", &[refused(11600)], MaybeApplied),
-    row(14, "insert_one", &[refused(50)], MaybeApplied),
+    row(14, "insert_one", &[LOST, command_error(217)], MaybeApplied),
+    row(14, "insert_one", &[LOST, command_error(225)], MaybeApplied),
+    row(14, "insert_one", &[command_error(217)], MaybeApplied),
+    row(14, "insert_one", &[command_error(11600)], MaybeApplied),
+    row(14, "insert_one", &[command_error(50)], MaybeApplied),
     row(14, "insert_one", &[Fault::WriteError(0, 11601, UNLABELLED)], MaybeApplied),
     row(14, "insert_many", &[Fault::WriteError(0, 11601, UNLABELLED)], MaybeApplied),
-    row(15, "insert_one", &[refused(NOT_WRITABLE_PRIMARY)], NotApplied),
-    row(15, "insert_one", &[refused(2)], NotApplied),
-    row(15, "insert_one", &[LOST, refused(2)], MaybeApplied),
+    row(15, "insert_one", &[command_error(NOT_WRITABLE_PRIMARY)], NotApplied),
+    row(15, "insert_one", &[command_error(2)], NotApplied),
+    row(15, "insert_one", &[LOST, command_error(2)], MaybeApplied),
 ];
 
 async fn check(row: &Row) {
     check_while(row, async |_: &Deployment| {}).await;
 }
 
-/// The same while something happens to the deployment.
+/// Like [`check`], with a change of the deployment during the operation.
 async fn check_while(row: &Row, happens: impl AsyncFnOnce(&Deployment)) {
     let Row { number, operation, role, options, faults, outcome } = row;
-    let at = format!("row {number}: {operation} that suffers {faults:?} from {role:?}");
+    let at = format!("row {number}: {operation} with {faults:?} from {role:?}");
     let deployment = Deployment::start(*role);
     deployment.inject(faults);
     let observed = ObservedClient::new(&deployment, options).await;
@@ -128,7 +128,7 @@ async fn errors_have_the_outcomes_of_the_table() {
 
 #[tokio::test]
 async fn an_error_of_the_retry_does_not_settle_an_attempt_that_timed_out() {
-    // So a refusal of the second does not settle what became of the first.
+    // The first attempt may be executed later, so an error reply to the retry does not determine its outcome.
     let row = Row {
         options: "socketTimeoutMS=200",
         ..row(10, "update_one", &[TIMED_OUT, Fault::WriteError(0, 11000, UNLABELLED)], MaybeApplied)

@@ -1,4 +1,4 @@
-//! Commands that an overloaded server rejects: retries, waits, tokens.
+//! Commands rejected by an overloaded server: retries, backoff and tokens.
 
 use std::{
     sync::{
@@ -93,7 +93,7 @@ async fn a_rejection_without_retryable_error_is_raised_at_once_and_retryable_wri
     };
     rejected(retryable_writes(), Outcome::NotApplied).await;
     rejected(reads(), Outcome::NotApplied).await;
-    // Others may run long before one of their parts is rejected: aggregate with $merge, run_command.
+    // Commands such as `aggregate` with `$merge` may write before a part of them is rejected.
     rejected(other_writes(), Outcome::MaybeApplied).await;
 }
 
@@ -108,7 +108,7 @@ async fn a_rejected_retry_does_not_settle_the_outcome_of_the_first_attempt() {
             (Some(449), Outcome::MaybeApplied),
             "{error:?}"
         );
-        assert_eq!(observed.started("insert").len(), 2, "it is the one ordinary retry");
+        assert_eq!(observed.started("insert").len(), 2, "the single ordinary retry");
         assert_eq!(deployment.applied().values().sum::<u32>(), applied);
     }
 }
@@ -147,7 +147,7 @@ async fn a_mix_of_errors_respects_both_retry_limits() {
     // pitfall 33
     let other = Fault::CommandError(HOST_UNREACHABLE, RETRYABLE);
     for (faults, attempts) in [
-        // The one ordinary retry is used up.
+        // The single ordinary retry has been used.
         (vec![other, REJECTED, other, REJECTED], 3),
         (vec![REJECTED, other, REJECTED, REJECTED, REJECTED, REJECTED, REJECTED], 6),
         (vec![other, REJECTED, REJECTED, REJECTED, REJECTED, REJECTED, REJECTED], 6),
@@ -155,7 +155,7 @@ async fn a_mix_of_errors_respects_both_retry_limits() {
         let (_, observed, result) = run_with(&write("insert_one"), "", &faults).await;
         let error = result.expect_err("there are faults left");
         assert_eq!(observed.started("insert").len(), attempts, "{faults:?}: {error:?}");
-        // Only after the overload errors was there a wait.
+        // Only overload errors are followed by backoff.
         let waited = error.attempts().iter().map(|attempt| attempt.backoff > Duration::ZERO);
         let expected: Vec<_> = [false]
             .into_iter()
@@ -166,16 +166,16 @@ async fn a_mix_of_errors_respects_both_retry_limits() {
     }
 }
 
-/// A server that sheds all load while the switch is set, and asks for short waits.
+/// Server that rejects all commands while the switch is set, with a short `baseBackoffMS`.
 fn shedding_server(switch: &Arc<AtomicBool>) -> Server {
     let switch = Arc::clone(switch);
     Server::with_handler(Role::Primary, move |request| {
-        let refused = doc! {
+        let rejected = doc! {
             "ok": 0, "code": RATE_LIMIT_EXCEEDED, "errmsg": "rate exceeded",
             "errorLabels": OVERLOADED.to_vec(), "baseBackoffMS": 1,
         };
         let reply = if switch.load(Ordering::SeqCst) {
-            refused
+            rejected
         } else {
             doc! { "ok": 1, "n": 1 }
         };
@@ -211,17 +211,17 @@ async fn an_empty_token_bucket_stops_retries_until_commands_succeed() {
     let books: BookCollection = client.database("db").collection("books");
     let sent = || server.log().named("insert").len();
 
-    // 64 tasks, 5 inserts each, up to 5 retries: more than there are tokens.
+    // 64 tasks with 5 inserts and up to 5 retries each: more retries than tokens.
     let attempts = bounded(insert_from_tasks(&books, 64, 5)).await;
     let metrics = client.metrics();
     assert_eq!((attempts, sent()), (64 * 5 + 1000, 64 * 5 + 1000), "each token bought a retry");
     assert_eq!((metrics.retry_tokens, metrics.overload_retries), (0.0, 1000));
-    assert!(metrics.retries_refused > 0, "{metrics:?}");
+    assert!(metrics.retries_denied > 0, "{metrics:?}");
 
     let error = books.insert_one(doc! {}).await.unwrap_err();
     assert_eq!(error.attempts().len(), 1);
 
-    // Ten successes bring one token in.
+    // Ten successful commands add one token.
     overloaded.store(false, Ordering::SeqCst);
     for _ in 0..10 {
         books.insert_one(doc! {}).await.unwrap();
@@ -240,7 +240,7 @@ async fn dropped_futures_return_their_tokens() {
         deployment.inject(&[REJECTED]);
         let books = observed.books.clone();
         let insert = tokio::spawn(async move { books.insert_one(doc! { "_id": 1 }).await });
-        // It was refused, and is waiting or about to; or it is done already, if the wait was short.
+        // The insert was rejected and is in backoff or about to be; or it has ended, if the backoff was short.
         deployment.server().wait_for(|log| log.named("insert").len() > round).await;
         insert.abort();
         let _ = insert.await;
@@ -272,12 +272,12 @@ async fn scheduled_and_given_up_retries_are_events() {
     assert_eq!((first.tokens_left, second.tokens_left, last.tokens_left), (999.0, 998.0, 998.0));
     assert!(first.overloaded && first.reason.contains("rate exceeded"), "{first:?}");
     assert_eq!(first.server.as_ref().map(ToString::to_string), Some(server.address()));
-    assert!(!last.refused_by_budget, "{last:?}");
+    assert!(!last.budget_exhausted, "{last:?}");
     assert_eq!((first.operation_id, &*first.command_name), (last.operation_id, "insert"));
 }
 
-/// Reads on a replica set whose two members both suit them, and which rejects the first attempt of each. Returns
-/// how many of the two attempts of each read went to the first member.
+/// Runs reads on a replica set with two eligible members, where the first attempt of each read fails. Returns the
+/// number of attempts of each read that were sent to the first member.
 async fn attempts_at_first_member(
     code: i32,
     labels: &'static [&'static str],
@@ -297,7 +297,7 @@ async fn attempts_at_first_member(
     let client = Client::with_uri_str(set.uri(&options)).await.unwrap();
     let books: BookCollection = client.database("db").collection("books");
     let received = |member: usize| set.member(member).log().named("find").len();
-    // Until the client knows both.
+    // Waits until the client has discovered both members.
     bounded(async {
         while received(0) == 0 || received(1) == 0 {
             books.find_one(doc! {}).await.unwrap();
@@ -319,7 +319,7 @@ async fn attempts_at_first_member(
 async fn a_retry_avoids_the_overloaded_server() {
     let attempts = attempts_at_first_member(RATE_LIMIT_EXCEEDED, OVERLOADED, "").await;
     assert_eq!(attempts, [1; 40], "each retry goes to the other member");
-    // Nothing else makes it so: by chance, one of 40 retries goes to the same member.
+    // Without overload the choice is random: some of 40 retries go to the same member.
     let attempts = attempts_at_first_member(HOST_UNREACHABLE, UNLABELLED, "").await;
     assert_ne!(attempts, [1; 40], "a server that is not overloaded is not avoided");
     let off = "enableOverloadRetargeting=false";
@@ -327,7 +327,7 @@ async fn a_retry_avoids_the_overloaded_server() {
     assert_ne!(attempts, [1; 40], "{off}");
 }
 
-/// Uniform between 0 and 1: spread over all of it, and as often above one half as below.
+/// The jitter is uniformly distributed between 0 and 1.
 #[tokio::test]
 async fn the_jitter_of_the_backoff_is_uniform() {
     let server = shedding_server(&Arc::new(AtomicBool::new(true)));
@@ -345,7 +345,7 @@ async fn the_jitter_of_the_backoff_is_uniform() {
     for insert in inserts {
         let error = insert.await.unwrap();
         let waits = error.attempts()[1..].iter().map(|attempt| attempt.backoff);
-        // The server names 1 ms as the longest first wait.
+        // `baseBackoffMS` is 1.
         let limits = [1, 2, 4, 8, 16].map(Duration::from_millis);
         jitters.extend(waits.zip(limits).map(|(wait, limit)| wait.div_duration_f64(limit)));
     }

@@ -1,8 +1,8 @@
-//! Which error a caller gets when there was more than one, or when the retry could not be made.
+//! The error that is raised after several failed attempts, or if no retry could be sent.
 
 use super::*;
 
-/// Runs an insert that suffers this, and checks which attempt's error is raised.
+/// Runs an insert with these faults, and checks that the error of this attempt is raised.
 async fn check_raised(faults: &[Fault], raised: usize, outcome: Outcome) {
     let insert = write("insert_one");
     let (_deployment, observed, result) = run_with(&insert, "", faults).await;
@@ -19,8 +19,8 @@ async fn check_raised(faults: &[Fault], raised: usize, outcome: Outcome) {
 
 #[tokio::test]
 async fn the_second_error_is_raised_if_the_retry_was_sent() {
-    let refused = Fault::CommandError(13, UNLABELLED);
-    check_raised(&[Fault::LostReply, refused], 1, Outcome::MaybeApplied).await;
+    let rejected = Fault::CommandError(13, UNLABELLED);
+    check_raised(&[Fault::LostReply, rejected], 1, Outcome::MaybeApplied).await;
     let not_durable = Fault::WriteConcernError(64, UNLABELLED);
     check_raised(&[Fault::LostReply, not_durable], 1, Outcome::AppliedNotDurable).await;
     let duplicate = Fault::WriteError(0, 11000, UNLABELLED);
@@ -33,7 +33,7 @@ async fn no_writes_performed_never_hides_an_error_that_may_have_written() {
     check_raised(&[Fault::LostReply, nothing], 0, Outcome::MaybeApplied).await;
     check_raised(&[nothing, Fault::LostReply], 1, Outcome::MaybeApplied).await;
     check_raised(&[nothing, nothing], 0, Outcome::NotApplied).await;
-    // Also one that is not retryable itself.
+    // Also if it is not retryable.
     let other = Fault::CommandError(13, &["NoWritesPerformed"]);
     check_raised(&[Fault::LostRequest, other], 0, Outcome::MaybeApplied).await;
 }
@@ -112,8 +112,8 @@ async fn the_error_of_a_storage_engine_without_transaction_numbers_is_explained(
         let command = write.command;
         let server = common::Server::with_handler(Role::Primary, move |request| {
             let message = "Transaction numbers are only allowed on a replica set member or mongos";
-            let refusal = doc! { "ok": 0, "code": 20, "errmsg": message };
-            (request.name == command).then(|| vec![common::Step::Reply(refusal)])
+            let error_reply = doc! { "ok": 0, "code": 20, "errmsg": message };
+            (request.name == command).then(|| vec![common::Step::Reply(error_reply)])
         });
         let client = Client::with_uri_str(server.uri("")).await.unwrap();
         let books = client.database("db").collection("books");

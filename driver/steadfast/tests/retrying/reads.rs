@@ -1,11 +1,11 @@
-//! Reads are tried again, cursors are not moved twice.
+//! Retryable reads. A `getMore` is not retried.
 
 use super::{
     common::{Server, Step},
     *,
 };
 
-/// After these a read is tried again; with labels or without makes no difference.
+/// Codes of retryable read errors, with or without labels.
 const FAULTS: [Fault; 7] = [
     Fault::LostRequest,
     Fault::TruncatedRequest,
@@ -21,7 +21,7 @@ const FAULTS: [Fault; 7] = [
 async fn every_read_is_retried() {
     with_each(reads(), |read| async move {
         for fault in FAULTS {
-            let at = format!("{} that suffers {fault:?}", read.name);
+            let at = format!("{} with {fault:?}", read.name);
             let (_deployment, observed, result) = run_with(&read, "", &[fault]).await;
             assert!(result.is_ok(), "{at}: {result:?}");
             assert_eq!(observed.numbers(read.command), [None, None], "{at}");
@@ -65,7 +65,7 @@ async fn a_read_is_retried_only_once() {
 async fn with_retry_reads_off_no_read_is_retried() {
     with_each(reads(), |read| async move {
         for fault in [Fault::LostReply, Fault::CommandError(NOT_WRITABLE_PRIMARY, UNLABELLED)] {
-            let at = format!("{} that suffers {fault:?}", read.name);
+            let at = format!("{} with {fault:?}", read.name);
             let (_deployment, observed, result) =
                 run_with(&read, "retryReads=false", &[fault]).await;
             assert!(result.is_err(), "{at}");
@@ -86,7 +86,7 @@ async fn retry_writes_does_not_affect_reads() {
 #[tokio::test]
 async fn an_error_that_is_not_retryable_is_raised_at_once() {
     with_each(reads(), |read| async move {
-        // A label for writes says nothing of reads.
+        // The label `RetryableWriteError` has no effect on reads.
         let (_deployment, observed, result) =
             run_with(&read, "", &[Fault::CommandError(2, RETRYABLE)]).await;
         assert_eq!(result.expect_err(read.name).code(), Some(2));

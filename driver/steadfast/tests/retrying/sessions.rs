@@ -1,4 +1,4 @@
-//! What retrying means for sessions and their numbers.
+//! Sessions and transaction numbers of retries.
 
 use super::*;
 
@@ -35,7 +35,7 @@ async fn a_txn_number_is_not_reused_after_a_failed_write() {
 
 #[tokio::test]
 async fn a_session_is_discarded_after_a_network_error() {
-    // pitfall 17: not even if the retry succeeded.
+    // pitfall 17: also if the retry succeeded.
     with_each(retryable_writes(), |write| async move {
         for faults in [&[Fault::LostReply][..], &[Fault::LostReply; 2]] {
             let (_deployment, observed, result) = run_with(&write, "", faults).await;
@@ -69,7 +69,7 @@ async fn a_session_is_discarded_after_a_network_error_of_a_read() {
     observed.run(&reads()[0]).await.unwrap();
     observed.run(&write("insert_one")).await.unwrap();
     assert_ne!(observed.sessions("find")[0], observed.sessions("insert")[0]);
-    assert_eq!(observed.numbers("insert"), [Some(1)], "a new session begins anew");
+    assert_eq!(observed.numbers("insert"), [Some(1)], "a new session starts with 1");
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn an_explicit_session_keeps_its_id_and_txn_number_through_failures() {
 
 #[tokio::test]
 async fn a_failed_checkout_discards_no_session() {
-    // pitfall 18: the first attempt got no connection, and so no session.
+    // pitfall 18: the first attempt had no connection, and therefore no session.
     let deployment = Deployment::primary();
     deployment.cut_handshakes(1);
     let observed = ObservedClient::new(&deployment, "").await;
@@ -113,7 +113,7 @@ async fn a_dirty_session_is_not_ended_at_shutdown() {
     observed.run(&write("insert_one")).await.unwrap();
     observed.run(&write("update_one")).await.unwrap();
     let (dirty, clean) = (observed.sessions("insert")[0].clone(), observed.sessions("update"));
-    // It waits for a second at most until they are ended.
+    // A shutdown waits at most one second for `endSessions`.
     let _clock = Clock::stopped();
     bounded(observed.client.clone().shutdown()).await;
     let ended = deployment.requests("endSessions");
@@ -140,7 +140,7 @@ async fn a_dropped_write_discards_its_session() {
         let failed = observed.commands.seen().into_iter().any(|event| {
             matches!(event, CommandEvent::Failed(failed) if failed.command_name == write.command)
         });
-        assert!(failed, "{}: nobody is told of its end", write.name);
+        assert!(failed, "{}: no command failed event", write.name);
         deployment.gate.open();
     })
     .await;

@@ -1,5 +1,5 @@
-//! Calls of several commands: their error's outcome speaks of the whole call, not of the command that
-//! failed last.
+//! Calls of several commands: the outcome of an error is that of the whole call, not that of the last failed
+//! command.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use super::*;
 use crate::common::{Request, Server, Step};
 
-/// Replies to the commands of GridFS: there is a file, and whatever is deleted is there.
+/// Replies to the commands of GridFS: the file exists, and deletes succeed.
 fn default_reply(request: &Request) -> Document {
     let counted = |field| i32::try_from(request.body.get_array(field).map_or(0, Vec::len)).unwrap();
     match request.name.as_str() {
@@ -35,8 +35,8 @@ fn default_reply(request: &Request) -> Document {
     }
 }
 
-/// A server whose `nth` command of the given name, counted from 1, gets this reply.
-async fn replying(name: &'static str, nth: usize, reply: Document) -> (Server, Client) {
+/// Server whose `nth` command with this name, counted from 1, gets this reply.
+async fn server_with_reply(name: &'static str, nth: usize, reply: Document) -> (Server, Client) {
     let count = AtomicUsize::new(0);
     let handler = move |request: &Request| {
         let is_nth = request.name == name && count.fetch_add(1, Ordering::SeqCst) + 1 == nth;
@@ -48,9 +48,8 @@ async fn replying(name: &'static str, nth: usize, reply: Document) -> (Server, C
     (server, client)
 }
 
-/// A server that is gone by the time that its first command of the given name has succeeded, so that
-/// nothing that comes after it is sent.
-async fn gone_after(name: &'static str, hello: Document) -> (Arc<Server>, Client) {
+/// Server that stops after its first command with this name has succeeded, so that no later command is sent.
+async fn server_that_stops_after(name: &'static str, hello: Document) -> (Arc<Server>, Client) {
     let handler = |request: &Request| match request {
         request if request.is_hello() => None,
         request if !request.expects_reply => Some(Vec::new()),
@@ -62,8 +61,8 @@ async fn gone_after(name: &'static str, hello: Document) -> (Arc<Server>, Client
     (server, client)
 }
 
-/// A client whose server is stopped when its first command of the given name has succeeded. What it sends
-/// after that needs a new connection, because the idle one is too old by the time that it is given back.
+/// Client whose server stops after its first command with this name has succeeded. Later commands need a new
+/// connection, because the idle one expires.
 async fn client_that_loses(server: &Arc<Server>, name: &'static str) -> Client {
     const MAX_IDLE_TIME: Duration = Duration::from_millis(1);
     let uri = server.uri("serverSelectionTimeoutMS=2000");
@@ -87,7 +86,7 @@ fn bucket(client: &Client) -> GridFsBucket {
     client.database("db").gridfs_bucket(None)
 }
 
-/// The calls on a bucket that delete with several commands, and the command that each sends.
+/// Calls on a bucket that delete with several commands, with the names of the commands.
 async fn delete(call: &str, bucket: &GridFsBucket) -> Result<()> {
     bounded(async {
         match call {
@@ -106,7 +105,7 @@ const DELETIONS: [(&str, &str); 3] =
 #[tokio::test]
 async fn gridfs_deletion_interrupted_before_its_second_command_is_maybe_applied() {
     for (call, command) in DELETIONS {
-        let (server, client) = gone_after(command, doc! {}).await;
+        let (server, client) = server_that_stops_after(command, doc! {}).await;
         let error = delete(call, &bucket(&client)).await.unwrap_err();
         assert_eq!(server.log().named(command).len(), 1, "{call}");
         assert_eq!(error.outcome(), Outcome::MaybeApplied, "{call}: {error:?}");
@@ -118,11 +117,11 @@ async fn gridfs_deletion_whose_second_command_wrote_nothing_is_maybe_applied() {
     let labels = ["NoWritesPerformed"];
     let failed = doc! { "ok": 0, "code": 11601, "errmsg": "no", "errorLabels": labels.as_slice() };
     for (call, command) in DELETIONS {
-        let (_server, client) = replying(command, 2, failed.clone()).await;
+        let (_server, client) = server_with_reply(command, 2, failed.clone()).await;
         let error = delete(call, &bucket(&client)).await.unwrap_err();
         assert_eq!(error.outcome(), Outcome::MaybeApplied, "{call}: {error:?}");
-        // If it is the first, nothing at all was written.
-        let (_server, client) = replying(command, 1, failed.clone()).await;
+        // If it is the first command, nothing was written.
+        let (_server, client) = server_with_reply(command, 1, failed.clone()).await;
         let error = delete(call, &bucket(&client)).await.unwrap_err();
         assert_eq!(error.outcome(), Outcome::NotApplied, "{call}: {error:?}");
     }
@@ -134,7 +133,7 @@ async fn gridfs_deletion_is_applied_not_durable_only_if_all_of_it_was_applied() 
     for (call, command) in DELETIONS {
         let late = doc! { "ok": 1, "n": 1, "writeConcernError": concern.clone() };
         for (nth, outcome) in [(1, Outcome::MaybeApplied), (2, Outcome::AppliedNotDurable)] {
-            let (_server, client) = replying(command, nth, late.clone()).await;
+            let (_server, client) = server_with_reply(command, nth, late.clone()).await;
             let error = delete(call, &bucket(&client)).await.unwrap_err();
             assert_eq!(error.outcome(), outcome, "{call}, command {nth}: {error:?}");
         }
@@ -144,7 +143,7 @@ async fn gridfs_deletion_is_applied_not_durable_only_if_all_of_it_was_applied() 
 #[tokio::test]
 async fn gridfs_delete_of_a_missing_file_may_have_deleted_chunks() {
     let nothing = doc! { "ok": 1, "n": 0 };
-    let (_server, client) = replying("delete", 1, nothing.clone()).await;
+    let (_server, client) = server_with_reply("delete", 1, nothing.clone()).await;
     let error = bounded(bucket(&client).delete(7.into())).await.unwrap_err();
     assert!(matches!(*error.kind, ErrorKind::GridFs(_)), "{error:?}");
     assert_eq!(error.outcome(), Outcome::MaybeApplied);
@@ -160,29 +159,29 @@ async fn gridfs_delete_of_a_missing_file_may_have_deleted_chunks() {
 #[tokio::test]
 async fn gridfs_upload_that_stored_chunks_is_maybe_applied() {
     let unauthorized = doc! { "ok": 0, "code": 13, "errmsg": "no" };
-    // The first insert is of chunks, if there are any, and the last is of the file's document.
+    // The first insert is of chunks, if there are any; the last is of the document of the file.
     for (contents, nth, outcome) in
         [(&b"some bytes"[..], 2, Outcome::MaybeApplied), (&b""[..], 1, Outcome::NotApplied)]
     {
-        let (_server, client) = replying("insert", nth, unauthorized.clone()).await;
+        let (_server, client) = server_with_reply("insert", nth, unauthorized.clone()).await;
         let uploaded = bounded(bucket(&client).upload_from_stream("song", contents)).await;
         let error = uploaded.unwrap_err();
         assert_eq!((error.code(), error.outcome()), (Some(13), outcome), "{error:?}");
 
-        let (_server, client) = replying("insert", nth, unauthorized.clone()).await;
+        let (_server, client) = server_with_reply("insert", nth, unauthorized.clone()).await;
         let mut upload = bucket(&client).open_upload_stream("song").await.unwrap();
         upload.write_all(contents).await.unwrap();
         let error = bounded(upload.close()).await.unwrap_err();
         assert_eq!(error.outcome(), outcome, "{error:?}");
     }
 
-    let (server, client) = gone_after("insert", doc! {}).await;
+    let (server, client) = server_that_stops_after("insert", doc! {}).await;
     let uploaded = bounded(bucket(&client).upload_from_stream("song", &b"some bytes"[..])).await;
     assert_eq!(server.log().named("insert").len(), 1);
     assert_eq!(uploaded.unwrap_err().outcome(), Outcome::MaybeApplied);
 }
 
-/// A source that fails after more bytes than fit into the first `insert` of chunks of one byte.
+/// Source that fails after more bytes than the first `insert` of one-byte chunks contains.
 fn failing_source() -> impl AsyncRead + Send + Unpin {
     AsyncReadExt::chain(&[7; 1500][..], FailingSource)
 }
@@ -203,7 +202,7 @@ impl AsyncRead for FailingSource {
 async fn gridfs_upload_with_a_failing_source_reports_whether_its_chunks_were_deleted() {
     let failed = doc! { "ok": 0, "code": 13, "errmsg": "no" };
     for (nth, outcome) in [(1, Outcome::MaybeApplied), (9, Outcome::NotApplied)] {
-        let (server, client) = replying("delete", nth, failed.clone()).await;
+        let (server, client) = server_with_reply("delete", nth, failed.clone()).await;
         let bucket = bucket(&client);
         let upload = bucket.upload_from_stream("song", failing_source()).chunk_size_bytes(1);
         let error = bounded(upload).await.unwrap_err();
@@ -241,7 +240,7 @@ async fn unacknowledged_batches_before_one_that_was_not_sent_are_maybe_applied()
     let concern = WriteConcern::nodes(0);
     for call in ["insert_many", "bulk_write", "client's bulk_write"] {
         let command = if call == "client's bulk_write" { "bulkWrite" } else { "insert" };
-        let (_server, client) = gone_after(command, two.clone()).await;
+        let (_server, client) = server_that_stops_after(command, two.clone()).await;
         let books = client.database("db").collection::<Document>("books");
         let namespace = Namespace::new("db", "books");
         let models = documents().into_iter().map(InsertOneModel::new);
@@ -269,7 +268,7 @@ async fn unacknowledged_batches_before_one_that_was_not_sent_are_maybe_applied()
 
 #[tokio::test]
 async fn unacknowledged_batch_that_was_not_sent_at_all_is_not_sent() {
-    let (server, client) = gone_after("ping", doc! { "maxWriteBatchSize": 2 }).await;
+    let (server, client) = server_that_stops_after("ping", doc! { "maxWriteBatchSize": 2 }).await;
     bounded(client.database("db").run_command(doc! { "ping": 1 })).await.unwrap();
     let books = client.database("db").collection::<Document>("books");
     let insert = books.insert_many((0..4).map(|id| doc! { "_id": Bson::Int32(id) })).ordered(false);

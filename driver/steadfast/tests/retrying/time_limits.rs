@@ -1,5 +1,4 @@
-//! Every action has a time limit if it is given one, or what it is called on has one; and the server
-//! is told of it, once.
+//! Every action with a time-out, of its own or inherited, sends `maxTimeMS` once.
 
 use std::time::Duration;
 
@@ -11,10 +10,10 @@ use steadfast::{
 
 use super::{every_action::every_action, *};
 
-/// Longer than any test takes.
+/// Time-out that no test reaches.
 const LONG_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the servers were told of their time, with the names of the commands.
+/// Returns the names of the commands with their `maxTimeMS`.
 fn max_times(deployment: &Deployment) -> Vec<(String, Option<i64>)> {
     let max_times = |request: &common::Request| {
         assert!(!request.has_duplicate_fields, "{}", request.body);
@@ -115,7 +114,7 @@ async fn timeout_ms_overrides_max_time_ms_and_wtimeout() {
     drop(books.find(doc! {}).max_time(older).session(&mut session).await);
     drop(books.insert_many([doc! {}, doc! {}]).session(&mut session).await);
     bounded(session.commit_transaction()).await.unwrap();
-    // A commit that is asked for again has a write concern of its own.
+    // A repeated commit has another write concern.
     bounded(session.commit_transaction()).await.unwrap();
 
     assert_max_times(&deployment, 18);
@@ -131,7 +130,7 @@ async fn max_time_ms_is_capped_at_31_bits() {
     let observed = ObservedClient::new(&deployment, "").await;
     let century = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     bounded(observed.books.insert_one(doc! {}).timeout(century)).await.unwrap();
-    // The server refuses more than 31 bits.
+    // The server rejects values of more than 31 bits.
     assert_eq!(max_times(&deployment), [("insert".to_owned(), Some(i64::from(i32::MAX)))]);
 }
 
@@ -209,7 +208,7 @@ async fn calls_that_timed_out_are_counted_once_and_their_commands_have_ended() {
     let (many, ()) = tokio::join!(many, deployment.expire_without_reply(&clock, "insert", 2, soon));
     many.unwrap_err();
     assert_eq!(observed.client.metrics().timeouts, 2);
-    // Whose sessions nobody else gets: the server may still be at it.
+    // Dirty sessions are not reused, because the server may still execute the operation.
     observed.books.insert_one(doc! {}).await.unwrap();
     let mut sessions: Vec<_> =
         observed.sessions("insert").iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! The error of an attempt updates the topology before the next attempt begins, and so does that of a retry.
+//! The error of each attempt, also of a retry, updates the topology before the next attempt begins.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use steadfast::event::{EventHandler, sdam::SdamEvent};
 
 use super::*;
 
-/// A change that an error makes.
+/// Change of the topology after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     ServerUnknown,
@@ -16,11 +16,11 @@ enum Change {
 const UNKNOWN: &[Change] = &[Change::ServerUnknown];
 const UNKNOWN_AND_CLEARED: &[Change] = &[Change::ServerUnknown, Change::PoolCleared];
 
-/// Runs an insert that suffers these faults, and returns what changed after each of its attempts began and before
-/// the next one did, or the call returned.
+/// Runs an insert with these faults. Returns the changes after the start of each attempt and before the next, or
+/// before the call returned.
 async fn changes(faults: &[Fault]) -> Vec<BTreeSet<Change>> {
     let deployment = Deployment::primary();
-    // A set for each attempt; the first is that of the time before.
+    // A set for each attempt. The first one contains the changes before the first attempt.
     let changes = Arc::new(Mutex::new(vec![BTreeSet::new()]));
     let note = |change: Change| {
         let changes = Arc::clone(&changes);
@@ -55,7 +55,7 @@ async fn changes(faults: &[Fault]) -> Vec<BTreeSet<Change>> {
 
 #[tokio::test]
 async fn the_error_of_each_attempt_updates_the_topology_before_the_next() {
-    // After this one, a server is still taken to be what it was.
+    // An error with this code does not mark the server unknown.
     let harmless = (Fault::CommandError(HOST_UNREACHABLE, RETRYABLE), &[][..]);
     let stepped_down = (Fault::CommandError(NOT_WRITABLE_PRIMARY, RETRYABLE), UNKNOWN);
     let shut_down = (Fault::CommandError(INTERRUPTED_AT_SHUTDOWN, RETRYABLE), UNKNOWN_AND_CLEARED);

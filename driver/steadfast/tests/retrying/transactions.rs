@@ -1,5 +1,4 @@
-//! Transactions as servers meet them: what each command says, where it goes, what errors are labelled,
-//! and what a commit that failed says of the transaction.
+//! Transactions on scripted servers: fields and servers of their commands, error labels, and commits that fail.
 
 mod commits;
 mod deadlines;
@@ -16,12 +15,12 @@ use steadfast::{
 
 use super::*;
 
-/// What a server says that knows the transaction to be gone.
+/// `NoSuchTransaction`: the server has no such transaction.
 const TRANSIENT: &[&str] = &["TransientTransactionError"];
 const NO_SUCH_TRANSACTION: i32 = 251;
 const DUPLICATE_KEY: i32 = 11000;
 
-/// A session in a transaction.
+/// Session with a transaction in progress.
 async fn begin(observed: &ObservedClient) -> ClientSession {
     let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
@@ -40,7 +39,7 @@ async fn abort(session: &mut ClientSession) {
     bounded(session.abort_transaction()).await.unwrap();
 }
 
-/// The write concerns of the commits.
+/// Returns the write concerns of the commits.
 fn commit_concerns(observed: &ObservedClient) -> Vec<Option<Document>> {
     let concern = |it: &CommandStartedEvent| it.command.get_document("writeConcern").ok().cloned();
     observed.started("commitTransaction").iter().map(concern).collect()
@@ -175,10 +174,10 @@ async fn a_server_selection_error_in_a_transaction_is_transient() {
     let observed = ObservedClient::new(&deployment, "").await;
     observed.ping().await;
     drop(deployment);
-    // Nobody answers any more, so that there is nothing to wait for but time.
+    // The server does not respond, so only the time-out ends the selection.
     tokio::time::pause();
     let mut session = begin(&observed).await;
-    // One finds the server gone; the others find none.
+    // The first operation fails on its connection, the others in server selection.
     for _ in 0..2 {
         let error = insert(&observed, &mut session).await.unwrap_err();
         assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
@@ -210,7 +209,7 @@ async fn a_pool_cleared_error_in_a_transaction_is_transient() {
     assert!(matches!(&*error.kind, ErrorKind::ConnectionPoolCleared { .. }), "{error:?}");
     assert!(error.contains_label(TRANSIENT_TRANSACTION_ERROR), "{error:?}");
     assert_eq!(error.outcome(), Outcome::NotSent);
-    // Nothing was sent, so there is nothing to abort.
+    // Nothing was sent, so there is no transaction to abort.
     abort(&mut session).await;
     assert!(observed.started("abortTransaction").is_empty());
 }
@@ -224,7 +223,7 @@ async fn a_dropped_session_aborts_its_transaction() {
     drop(session);
     let log = deployment.server().wait_for(|log| !log.named("abortTransaction").is_empty()).await;
     assert_eq!(log.named("abortTransaction")[0].body.get_i64("txnNumber").unwrap(), 1);
-    // One that was committed, or never began, is left alone.
+    // A transaction that was committed or is empty is not aborted.
     let mut session = begin(&observed).await;
     insert(&observed, &mut session).await.unwrap();
     commit(&mut session).await.unwrap();

@@ -48,7 +48,7 @@ async fn dropped_next_future_keeps_buffered_bytes() {
 }
 
 #[tokio::test]
-async fn peek_reads_only_wanted_bytes_of_the_current_message() {
+async fn peek_reads_only_requested_bytes_of_the_current_message() {
     let both = [hello(1), hello(2)].concat();
     let length = both.len() / 2;
     for (wanted, taken) in [(0, 0), (1, 1), (16, 16), (17, 17), (length, length), (1_000, length)] {

@@ -97,7 +97,7 @@ pub(crate) async fn serve(
         is_retry: false,
     };
     state.emit(&ProxyEvent::Connected { connection: number, server, client: from });
-    let why = match state.refuses(&now) {
+    let why = match state.rejects_connection(&now) {
         Some(rule) => {
             let rules = [rule];
             let what = "refused the connection";

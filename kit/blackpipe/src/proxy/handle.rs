@@ -146,7 +146,7 @@ async fn fetch_hellos(
 fn update_from_hello(state: &ProxyState, hellos: &[Option<Document>]) {
     let seeds = state.members.all();
     let greeted =
-        || seeds.iter().zip(hellos).filter_map(|(seed, said)| Some((seed, said.as_ref()?)));
+        || seeds.iter().zip(hellos).filter_map(|(seed, hello)| Some((seed, hello.as_ref()?)));
     for (seed, hello) in greeted() {
         let mut name_alone = Document::new();
         name_alone.extend(hello.get_str("me").ok().map(|me| ("me".to_owned(), me.into())));

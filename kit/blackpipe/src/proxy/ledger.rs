@@ -200,9 +200,9 @@ impl Ledger {
 
     /// Returns the retryable writes with this command on this collection.
     pub fn writes_of(&self, command: &str, namespace: &str) -> Vec<&TrackedWrite> {
-        let wanted =
+        let is_selected =
             |write: &&TrackedWrite| &*write.command == command && &*write.namespace == namespace;
-        self.writes().filter(wanted).collect()
+        self.writes().filter(is_selected).collect()
     }
 
     /// Returns all counters as server, command, namespace and counts.
@@ -350,34 +350,34 @@ impl Ledger {
         let effective = entry.statements_with_effect(&outcome);
         let statements = entry.statements;
         let ends_transaction = matches!(&*entry.command, "commitTransaction" | "abortTransaction");
-        let mut said = RequestCounts::default();
+        let mut added = RequestCounts::default();
         match outcome {
-            ReplySummary { ok: false, .. } => said.errors = 1,
-            ReplySummary { retried: 1.., .. } if executed == 0 => said.from_record = 1,
+            ReplySummary { ok: false, .. } => added.errors = 1,
+            ReplySummary { retried: 1.., .. } if executed == 0 => added.from_record = 1,
             // No statement succeeded, for example because of a unique index.
-            ReplySummary { write_errors: 1.., .. } if executed == 0 => said.errors = 1,
-            _ => said.executions = 1,
+            ReplySummary { write_errors: 1.., .. } if executed == 0 => added.errors = 1,
+            _ => added.executions = 1,
         }
         if let Some(write) = write.and_then(|id| self.writes.get_mut(&id)) {
-            if said.from_record == 1 && write.executions == 0 {
+            if added.from_record == 1 && write.executions == 0 {
                 // The reply to the first delivery never arrived.
-                said.executions = 1;
+                added.executions = 1;
                 write.statements_executed += statements as u64;
             }
-            if ends_transaction && said.executions == 1 && write.executions > 0 {
+            if ends_transaction && added.executions == 1 && write.executions > 0 {
                 // A transaction ends once. Repeated commits are replies from the record.
-                (said.executions, said.from_record) = (0, 1);
+                (added.executions, added.from_record) = (0, 1);
             }
-            write.acknowledged += 1 - said.errors;
-            write.executions += said.executions;
-            write.from_record += said.from_record;
-            write.errors += said.errors;
+            write.acknowledged += 1 - added.errors;
+            write.executions += added.executions;
+            write.from_record += added.from_record;
+            write.errors += added.errors;
             write.statements_executed += effective as u64;
         }
         let count = &mut self.counters[kind].count;
-        count.executions += said.executions;
-        count.from_record += said.from_record;
-        count.errors += said.errors;
+        count.executions += added.executions;
+        count.from_record += added.from_record;
+        count.errors += added.errors;
     }
 
     /// Records the number of reply bytes sent to the client.

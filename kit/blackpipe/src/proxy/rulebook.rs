@@ -75,11 +75,11 @@ impl RuleState {
             && rule
                 .namespace
                 .as_deref()
-                .is_none_or(|wanted| contains_namespace(wanted, now.namespace))
-            && rule.app_name.as_deref().is_none_or(|wanted| now.app_name == Some(wanted))
-            && rule.server.as_deref().is_none_or(|wanted| one_of(now.server, wanted))
-            && rule.connection.is_none_or(|wanted| wanted.get() == now.connection)
-            && rule.retry.is_none_or(|wanted| wanted == now.is_retry)
+                .is_none_or(|expected| contains_namespace(expected, now.namespace))
+            && rule.app_name.as_deref().is_none_or(|expected| now.app_name == Some(expected))
+            && rule.server.as_deref().is_none_or(|expected| one_of(now.server, expected))
+            && rule.connection.is_none_or(|expected| expected.get() == now.connection)
+            && rule.retry.is_none_or(|expected| expected == now.is_retry)
     }
 
     /// Counts a match. Returns `true` if the counting conditions select it.
@@ -97,11 +97,11 @@ impl RuleState {
     }
 }
 
-/// Returns `true` if `namespace` is in `wanted`, a collection or a database.
-fn contains_namespace(wanted: &str, namespace: &str) -> bool {
-    match wanted.contains('.') {
-        true => wanted == namespace,
-        false => namespace.split('.').next() == Some(wanted),
+/// Returns `true` if `namespace` is in `expected`, a collection or a database.
+fn contains_namespace(expected: &str, namespace: &str) -> bool {
+    match expected.contains('.') {
+        true => expected == namespace,
+        false => namespace.split('.').next() == Some(expected),
     }
 }
 
@@ -156,9 +156,9 @@ impl Rulebook {
         self.rules.iter().any(|known| known.id == id)
     }
 
-    /// Returns the name of the rule that refuses a connection.
-    pub(crate) fn refuses(&mut self, now: &MatchContext<'_>) -> Option<String> {
-        let mut refusing = self.rules.iter_mut().filter(|state| state.refuses());
+    /// Returns the name of the rule that rejects a connection.
+    pub(crate) fn rejects_connection(&mut self, now: &MatchContext<'_>) -> Option<String> {
+        let mut refusing = self.rules.iter_mut().filter(|state| state.rejects_connection());
         refusing.find_map(|state| {
             (state.matches(now) && state.count_and_select()).then(|| state.name().to_owned())
         })
@@ -167,7 +167,7 @@ impl Rulebook {
     /// Evaluates the rules in order, up to the first reaction that is neither a delay nor a rate.
     pub(crate) fn apply_rules(&mut self, now: &MatchContext<'_>) -> RuleVerdict {
         let mut verdict = RuleVerdict::default();
-        for state in self.rules.iter_mut().filter(|state| !state.refuses()) {
+        for state in self.rules.iter_mut().filter(|state| !state.rejects_connection()) {
             if !state.matches(now) || !state.count_and_select() {
                 continue;
             }
@@ -181,7 +181,7 @@ impl Rulebook {
 }
 
 impl RuleState {
-    fn refuses(&self) -> bool {
+    fn rejects_connection(&self) -> bool {
         matches!(self.rule.then, Reaction::Refuse)
     }
 }
@@ -327,7 +327,7 @@ mod tests {
         book.add(Rule::new(Reaction::Refuse).times(1)).unwrap();
         let names = names();
         assert!(book.apply_rules(&insert(&names)).final_reaction.is_none());
-        assert_eq!(book.refuses(&insert(&names)).as_deref(), Some("rule 1"));
-        assert_eq!(book.refuses(&insert(&names)), None);
+        assert_eq!(book.rejects_connection(&insert(&names)).as_deref(), Some("rule 1"));
+        assert_eq!(book.rejects_connection(&insert(&names)), None);
     }
 }

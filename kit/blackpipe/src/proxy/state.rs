@@ -68,12 +68,12 @@ impl ProxyState {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).apply_rules(now)
     }
 
-    /// Returns the name of the rule that refuses a connection.
-    pub(crate) fn refuses(&self, now: &MatchContext<'_>) -> Option<String> {
+    /// Returns the name of the rule that rejects a connection.
+    pub(crate) fn rejects_connection(&self, now: &MatchContext<'_>) -> Option<String> {
         if !self.has_rules() {
             return None;
         }
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner).refuses(now)
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).rejects_connection(now)
     }
 
     pub(crate) fn has_rules(&self) -> bool {

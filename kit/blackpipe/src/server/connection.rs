@@ -215,13 +215,13 @@ impl<S: Transport> ServedConnection<'_, S> {
         what: impl Future<Output = T>,
     ) -> Result<T, ConnectionEnd> {
         tokio::pin!(what);
-        let said = tokio::select! {
+        let has_bytes = tokio::select! {
             biased;
             done = &mut what => return Ok(done),
-            said = self.inbox.peek(&mut self.stream, 1) => !said?.is_empty(),
+            has_bytes = self.inbox.peek(&mut self.stream, 1) => !has_bytes?.is_empty(),
         };
         // A request that arrived meanwhile is read later.
-        match said {
+        match has_bytes {
             true => Ok(what.await),
             false => Err(ConnectionEnd::ByClient),
         }

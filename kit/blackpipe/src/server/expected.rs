@@ -155,10 +155,10 @@ impl ExpectedRequest {
     pub(super) fn may_match(&self, name: Option<&str>, member: usize) -> bool {
         let name_fits = match (&self.name, name) {
             (None, _) => true,
-            (Some(wanted), Some(name)) => is_name(wanted, name),
+            (Some(expected), Some(name)) => is_name(expected, name),
             (Some(_), None) => false,
         };
-        name_fits && self.member.is_none_or(|wanted| wanted == member)
+        name_fits && self.member.is_none_or(|expected| expected == member)
     }
 
     /// Returns the first reason for a mismatch.
@@ -166,11 +166,12 @@ impl ExpectedRequest {
         if let Some(name) = self.name.as_ref().filter(|name| !is_name(name, &request.name)) {
             return Some(format!("the command is {}, not {name}", request.name));
         }
-        if let Some(wanted) = self.namespace.as_ref().filter(|wanted| !is_of(request, wanted)) {
-            return Some(format!("the namespace is {}, not {wanted}", request.namespace()));
+        if let Some(expected) = self.namespace.as_ref().filter(|expected| !is_of(request, expected))
+        {
+            return Some(format!("the namespace is {}, not {expected}", request.namespace()));
         }
-        if let Some(wanted) = self.member.filter(|member| *member != request.member) {
-            return Some(format!("it arrived at server {}, not {wanted}", request.member));
+        if let Some(expected) = self.member.filter(|member| *member != request.member) {
+            return Some(format!("it arrived at server {}, not {expected}", request.member));
         }
         if let Some(why) = first_missing(&request.body, &self.fields, "") {
             return Some(why);
@@ -183,21 +184,21 @@ impl ExpectedRequest {
     }
 }
 
-fn is_name(wanted: &str, name: &str) -> bool {
+fn is_name(expected: &str, name: &str) -> bool {
     let is_master = |name: &str| name.eq_ignore_ascii_case("ismaster");
-    wanted == name || (is_master(wanted) && is_master(name))
+    expected == name || (is_master(expected) && is_master(name))
 }
 
-fn is_of(request: &Request, wanted: &str) -> bool {
-    match wanted.contains('.') {
-        true => request.namespace() == *wanted,
-        false => request.database == *wanted,
+fn is_of(request: &Request, expected: &str) -> bool {
+    match expected.contains('.') {
+        true => request.namespace() == *expected,
+        false => request.database == *expected,
     }
 }
 
 /// Returns the first difference to the required fields.
-fn first_missing(has: &Document, wanted: &Document, path: &str) -> Option<String> {
-    wanted.iter().find_map(|(key, value)| {
+fn first_missing(has: &Document, expected: &Document, path: &str) -> Option<String> {
+    expected.iter().find_map(|(key, value)| {
         let path = format!("{path}{key}");
         match has.get(key) {
             None => Some(format!("{path} is missing")),
@@ -206,22 +207,22 @@ fn first_missing(has: &Document, wanted: &Document, path: &str) -> Option<String
     })
 }
 
-fn first_difference(has: &Bson, wanted: &Bson, path: &str) -> Option<String> {
-    match (has, wanted) {
-        (Bson::Document(has), Bson::Document(wanted)) => {
-            first_missing(has, wanted, &format!("{path}."))
+fn first_difference(has: &Bson, expected: &Bson, path: &str) -> Option<String> {
+    match (has, expected) {
+        (Bson::Document(has), Bson::Document(expected)) => {
+            first_missing(has, expected, &format!("{path}."))
         }
-        (Bson::Array(has), Bson::Array(wanted)) if has.len() == wanted.len() => {
-            let mut pairs = has.iter().zip(wanted).enumerate();
-            pairs.find_map(|(i, (has, wanted))| {
-                first_difference(has, wanted, &format!("{path}.{i}"))
+        (Bson::Array(has), Bson::Array(expected)) if has.len() == expected.len() => {
+            let mut pairs = has.iter().zip(expected).enumerate();
+            pairs.find_map(|(i, (has, expected))| {
+                first_difference(has, expected, &format!("{path}.{i}"))
             })
         }
-        (Bson::Array(has), Bson::Array(wanted)) => {
-            Some(format!("{path} has {} elements, not {}", has.len(), wanted.len()))
+        (Bson::Array(has), Bson::Array(expected)) => {
+            Some(format!("{path} has {} elements, not {}", has.len(), expected.len()))
         }
-        _ if has == wanted || same_number(has, wanted) => None,
-        _ => Some(format!("{path} is {has}, not {wanted}")),
+        _ if has == expected || same_number(has, expected) => None,
+        _ => Some(format!("{path} is {has}, not {expected}")),
     }
 }
 

@@ -6,7 +6,7 @@ use steadfast_wire::{DocumentBytes, OpQuery};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
-    client::{Client, black_pipe, insert, ping},
+    client::{RawClient, black_pipe, insert, ping},
     fake_server::FakeServer,
 };
 
@@ -23,7 +23,7 @@ fn labels(reply: &Document) -> Vec<&str> {
 async fn rule_is_added_listed_and_removed_by_commands() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let rule = doc! { "name": "mine", "command": "insert", "nth": 2, "then": "loseReply" };
     let added = client.run(black_pipe("add", rule)).await.unwrap();
     assert_eq!(added, doc! { "added": ["mine"], "ok": 1.0 });
@@ -35,7 +35,7 @@ async fn rule_is_added_listed_and_removed_by_commands() {
     assert_eq!(rule.get_document("then").unwrap(), &doc! { "loseReply": { "reset": false } });
     client.run(insert(2, 1)).await.unwrap_err();
 
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     // JavaScript drivers may send every number as a double.
     let fields = doc! { "retryAfterMS": 3.0 };
     let error = doc! { "error": { "code": 91.0, "fields": fields } };
@@ -54,7 +54,7 @@ async fn rule_is_added_listed_and_removed_by_commands() {
 async fn ledger_is_read_and_cleared_by_commands() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.run(insert(1, 1)).await.unwrap();
     client.run(ping()).await.unwrap();
     let filter = doc! { "command": "insert", "namespace": "shop.orders" };
@@ -74,7 +74,7 @@ async fn ledger_is_read_and_cleared_by_commands() {
 async fn invalid_command_gets_usage() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let wrong = [
         (black_pipe("insert", 1), "unknown operation insert"),
         (black_pipe("clear", 1), "'rules'"),
@@ -98,7 +98,7 @@ async fn invalid_command_gets_usage() {
 async fn proxy_implements_the_fail_command_fail_point() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let data = doc! { "failCommands": ["insert"], "errorCode": 10107 };
     let on = client.run(fail_command(doc! { "times": 1 }, data.clone())).await.unwrap();
     assert_eq!(on, doc! { "count": 0_i64, "ok": 1.0 });
@@ -132,7 +132,7 @@ async fn rules_apply_to_streamed_replies() {
     ];
     for (reaction, code) in ends {
         proxy.add(Rule::new(reaction).name("third").command("hello").nth(3));
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         client.send(doc! { "hello": 1, "$db": "admin" }).await;
         for _ in 0..2 {
             assert_eq!(client.reply().await.unwrap().get_f64("ok").unwrap(), 1.0);
@@ -150,9 +150,9 @@ async fn app_name_restricts_the_fail_point() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
     let data = doc! { "failCommands": ["ping"], "errorCode": 1, "appName": "mine" };
-    Client::of(&proxy).await.run(fail_command("alwaysOn", data)).await.unwrap();
+    RawClient::of(&proxy).await.run(fail_command("alwaysOn", data)).await.unwrap();
     for (name, ok) in [("mine", 0.0), ("other", 1.0)] {
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         let hello = doc! {
             "hello": 1, "client": { "application": { "name": name } }, "$db": "admin",
         };
@@ -165,7 +165,7 @@ async fn app_name_restricts_the_fail_point() {
 async fn error_is_sent_with_or_without_execution() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let error = ErrorReply::new(462).with_labels(["RetryableError", "SystemOverloadedError"]);
     for execute in [false, true] {
         let error = if execute { error.clone().executed() } else { error.clone() };
@@ -187,7 +187,7 @@ async fn replaces_applies_only_to_its_error_code() {
     let labels_of_462 = ["SystemOverloadedError", "RetryableError"];
     let error = ErrorReply::new(462).with_labels(labels_of_462).replacing(449);
     proxy.add(Rule::new(Reaction::Error(error)));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let mut answer = async |reply: Document| {
         server.answer_with(reply);
         client.run(insert(1, 1)).await.unwrap()
@@ -209,7 +209,7 @@ async fn write_concern_error_is_added_to_the_reply() {
     let proxy = server.proxy().await;
     let error = WriteConcernError::new(91);
     proxy.add(Rule::new(Reaction::WriteConcernError(error)).command("insert"));
-    let reply = Client::of(&proxy).await.run(insert(1, 1)).await.unwrap();
+    let reply = RawClient::of(&proxy).await.run(insert(1, 1)).await.unwrap();
     assert_eq!((reply.get_f64("ok").unwrap(), reply.get_i32("n").unwrap()), (1.0, 1));
     let added = reply.get_document("writeConcernError").unwrap();
     assert_eq!(added.get_i32("code").unwrap(), 91);
@@ -221,7 +221,7 @@ async fn rules_and_commands_apply_to_compressed_requests() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
     for name in ["snappy", "zlib", "zstd"] {
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         client.compressor = Some(name.parse().unwrap());
         let rule =
             doc! { "name": "e", "command": "insert", "then": { "error": { "code": 11000 } } };
@@ -236,7 +236,7 @@ async fn legacy_hello_gets_an_op_reply() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::error(91)).command("isMaster"));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let command: DocumentBytes = bson::rawdoc! { "isMaster": 1 }.try_into().unwrap();
     let mut message = Vec::new();
     OpQuery::hello(command).encode(7, &mut message).unwrap();

@@ -15,13 +15,13 @@ use tokio::{
 /// Time-out of a test. Exceeded only by a hang.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) struct Client {
+pub(crate) struct RawClient {
     pub(crate) stream: TcpStream,
     next_id: i32,
     pub(crate) compressor: Option<Compressor>,
 }
 
-impl Client {
+impl RawClient {
     pub(crate) async fn of(proxy: &Proxy) -> Self {
         Self::at(proxy.members()[0].0).await
     }

@@ -6,7 +6,7 @@ use blackpipe::proxy::{Delivery, Proxy, Reaction, Rule};
 use bson::doc;
 
 use crate::{
-    client::{Client, insert, ping},
+    client::{RawClient, insert, ping},
     fake_server::FakeServer,
 };
 
@@ -30,11 +30,11 @@ async fn request_is_cut_at_the_exact_byte() {
     let proxy = server.proxy().await;
     let mut nth = FIRST;
     for size in SIZES {
-        let length = Client::of(&proxy).await.message(insert(1, size)).len();
+        let length = RawClient::of(&proxy).await.message(insert(1, size)).len();
         nth += 1;
         for after in cuts(length) {
             proxy.add(Rule::new(Reaction::cut_request_after(after)).name("cut").command("insert"));
-            let mut client = Client::of(&proxy).await;
+            let mut client = RawClient::of(&proxy).await;
             let message = client.message(insert(1, size));
             let sent = tokio::io::AsyncWriteExt::write_all(&mut client.stream, &message).await;
             sent.unwrap();
@@ -63,7 +63,7 @@ async fn reply_is_cut_at_the_exact_byte() {
             server.answer_in_packets_of(packet);
             for after in cuts(whole.len()) {
                 proxy.add(Rule::new(Reaction::cut_reply_after(after)).name("cut"));
-                let mut client = Client::of(&proxy).await;
+                let mut client = RawClient::of(&proxy).await;
                 client.send(ping()).await;
                 let (answer, ended) = client.rest().await;
                 ended.expect("an orderly end");
@@ -81,17 +81,17 @@ async fn lost_reply_belongs_to_an_executed_request() {
     let mut server = FakeServer::start().await;
     let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert").retry(false));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.send(insert(1, 10)).await;
     let (answer, ended) = client.rest().await;
     ended.expect("an orderly end");
     assert_eq!(answer, b"");
-    let message = Client::of(&proxy).await.message(insert(1, 10));
+    let message = RawClient::of(&proxy).await.message(insert(1, 10));
     assert_eq!(server.ended(FIRST).await.bytes, message);
 
     // The same write again is a retry and passes.
     server.answer_with(doc! { "ok": 1.0, "n": 1, "retriedStmtIds": [0] });
-    let reply = Client::of(&proxy).await.run(insert(1, 10)).await.unwrap();
+    let reply = RawClient::of(&proxy).await.run(insert(1, 10)).await.unwrap();
     assert_eq!(reply.get_i32("n").unwrap(), 1);
     let ledger = proxy.ledger();
     let [write] = ledger.writes_of("insert", "shop.orders")[..] else { panic!("one write") };
@@ -116,7 +116,7 @@ async fn with_reset_resets_instead_of_closing() {
         for reset in [false, true] {
             let reaction = if reset { reaction.clone().with_reset() } else { reaction.clone() };
             proxy.add(Rule::new(reaction.clone()).name("cut"));
-            let mut client = Client::of(&proxy).await;
+            let mut client = RawClient::of(&proxy).await;
             client.send(ping()).await;
             let (_, ended) = client.rest().await;
             let kind = ended.err().map(|error| error.kind());
@@ -132,10 +132,10 @@ async fn refuse_applies_the_given_number_of_times() {
     let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::Refuse).times(2));
     for _ in 0..2 {
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         client.run(ping()).await.unwrap_err();
     }
-    Client::of(&proxy).await.run(ping()).await.unwrap();
+    RawClient::of(&proxy).await.run(ping()).await.unwrap();
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn unacknowledged_write_is_forwarded_before_the_cut() {
     let mut server = FakeServer::start().await;
     let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert"));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let mut message = client.message(insert(1, 10));
     // Flag `moreToCome`.
     message[16] |= 2;
@@ -157,9 +157,9 @@ async fn unacknowledged_write_is_forwarded_before_the_cut() {
 async fn client_disconnect_closes_only_its_server_connection() {
     let mut server = FakeServer::start().await;
     let proxy: Proxy = server.proxy().await;
-    let mut other = Client::of(&proxy).await;
+    let mut other = RawClient::of(&proxy).await;
     other.run(ping()).await.unwrap();
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.run(ping()).await.unwrap();
     let length = client.message(ping()).len();
     drop(client);

@@ -7,7 +7,7 @@ use bson::doc;
 use tokio::time::timeout;
 
 use crate::{
-    client::{Client, TEST_TIMEOUT, insert, ping, until_applied, until_executed},
+    client::{RawClient, TEST_TIMEOUT, insert, ping, until_applied, until_executed},
     fake_server::FakeServer,
 };
 
@@ -21,13 +21,13 @@ async fn delay_applies_to_the_chosen_direction() {
     let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::delay(DELAY)).name("delay").command("ping"));
     let began = Instant::now();
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.send(ping()).await;
     client.stream.readable().await.unwrap();
     assert!(began.elapsed() >= DELAY);
 
     proxy.add(Rule::new(Reaction::delay_reply(DELAY)).name("delay").command("ping"));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let began = Instant::now();
     let length = client.message(ping()).len();
     client.run(ping()).await.unwrap();
@@ -41,7 +41,7 @@ async fn throttle_limits_the_rate_of_a_message() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::throttle(20_000)).command("insert"));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let began = Instant::now();
     client.run(insert(1, 8_000)).await.unwrap();
     let took = began.elapsed().as_secs_f64();
@@ -55,7 +55,7 @@ async fn stalled_request_is_forwarded_after_the_rule_is_removed() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
     let rule = proxy.add(Rule::new(Reaction::stall(Direction::Request)).command("insert"));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.run(ping()).await.unwrap();
     let before = server.so_far(FIRST).bytes.len();
     client.send(insert(1, 10)).await;
@@ -64,7 +64,7 @@ async fn stalled_request_is_forwarded_after_the_rule_is_removed() {
     assert_silence(&mut client).await;
     assert_eq!(server.so_far(FIRST).bytes.len(), before);
     // Another connection is not stalled.
-    Client::of(&proxy).await.run(ping()).await.unwrap();
+    RawClient::of(&proxy).await.run(ping()).await.unwrap();
 
     assert_eq!(proxy.remove(&rule), Some(1));
     timeout(TEST_TIMEOUT, client.reply()).await.unwrap().unwrap();
@@ -76,7 +76,7 @@ async fn stalled_reply_arrives_after_the_rule_is_removed() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::stall(Direction::Reply)).command("insert"));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.send(insert(1, 10)).await;
     until_executed(&proxy, 1).await;
     assert_silence(&mut client).await;
@@ -94,7 +94,7 @@ async fn client_disconnect_closes_a_stalled_connection() {
     for (nth, direction) in [(FIRST, Direction::Request), (FIRST + 1, Direction::Reply)] {
         let executed = u64::from(direction == Direction::Reply);
         proxy.add(Rule::new(Reaction::stall(direction)).name("stall").command("insert"));
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         client.send(insert(1, 10)).await;
         // Later requests on the connection are not read.
         client.send(ping()).await;
@@ -107,7 +107,7 @@ async fn client_disconnect_closes_a_stalled_connection() {
 }
 
 /// Asserts that nothing arrives for a while, not even the end of the connection.
-pub(crate) async fn assert_silence(client: &mut Client) {
+pub(crate) async fn assert_silence(client: &mut RawClient) {
     let quiet = timeout(Duration::from_millis(150), client.stream.peek(&mut [0; 1])).await;
     assert!(quiet.is_err(), "something came: {quiet:?}");
 }

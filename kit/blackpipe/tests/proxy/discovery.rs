@@ -5,7 +5,7 @@ use bson::{Document, doc};
 use tokio::net::TcpSocket;
 
 use crate::{
-    client::{Client, ping},
+    client::{RawClient, ping},
     fake_server::FakeServer,
 };
 
@@ -17,31 +17,31 @@ fn hello() -> Document {
 async fn addresses_in_replies_are_rewritten() {
     let (one, two) = (FakeServer::start().await, FakeServer::start().await);
     let hosts = [one.address.to_string(), two.address.to_string()];
-    let said = doc! {
+    let hello_fields = doc! {
         "ok": 1.0, "setName": "rs", "hosts": [&hosts[0]], "arbiters": [&hosts[1]],
         "me": &hosts[0], "primary": &hosts[1],
     };
-    one.say_hello_with(said);
+    one.say_hello_with(hello_fields);
     let proxy = one.proxy().await;
     let members = proxy.members();
     assert_eq!(members.len(), 2);
     let fronts = [members[0].0.to_string(), members[1].0.to_string()];
     assert_eq!(proxy.uri(), format!("mongodb://{},{}/?replicaSet=rs", fronts[0], fronts[1]));
 
-    let mut client = Client::of(&proxy).await;
-    let heard = client.run(hello()).await.unwrap();
+    let mut client = RawClient::of(&proxy).await;
+    let hello_reply = client.run(hello()).await.unwrap();
     let expected = doc! {
         "ok": 1.0, "setName": "rs", "hosts": [&fronts[0]], "arbiters": [&fronts[1]],
         "me": &fronts[0], "primary": &fronts[1],
     };
-    assert_eq!(heard, expected);
+    assert_eq!(hello_reply, expected);
 
     one.answer_with(doc! { "ok": 0.0, "errmsg": format!("not primary; see {}", hosts[1]) });
-    let refused = client.run(ping()).await.unwrap();
-    assert_eq!(refused.get_str("errmsg").unwrap(), format!("not primary; see {}", fronts[1]));
+    let rejected = client.run(ping()).await.unwrap();
+    assert_eq!(rejected.get_str("errmsg").unwrap(), format!("not primary; see {}", fronts[1]));
     // The address of the other member reaches it.
     two.answer_with(doc! { "ok": 1.0, "two": true });
-    let reply = Client::at(members[1].0).await.run(ping()).await.unwrap();
+    let reply = RawClient::at(members[1].0).await.run(ping()).await.unwrap();
     assert!(reply.get_bool("two").unwrap());
 }
 
@@ -55,15 +55,15 @@ async fn joining_member_gets_a_listener_before_clients_see_it() {
     one.say_hello_with(alone.clone());
     let proxy = one.proxy().await;
     assert_eq!(proxy.members().len(), 1);
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let mut both = alone;
     both.insert("hosts", vec![one.address.to_string(), two.address.to_string()]);
     one.say_hello_with(both);
-    let heard = client.run(hello()).await.unwrap();
-    let hosts = heard.get_array("hosts").unwrap();
+    let hello_reply = client.run(hello()).await.unwrap();
+    let hosts = hello_reply.get_array("hosts").unwrap();
     let new: std::net::SocketAddr = hosts[1].as_str().unwrap().parse().unwrap();
     assert_eq!(proxy.members()[1].0, new);
-    Client::at(new).await.run(ping()).await.unwrap();
+    RawClient::at(new).await.run(ping()).await.unwrap();
 }
 
 #[tokio::test]
@@ -73,11 +73,11 @@ async fn streamed_hellos_are_rewritten() {
     server.say_hello_with(doc! { "ok": 1.0, "setName": "rs", "hosts": [&me], "me": &me });
     let proxy = server.proxy().await;
     server.answer_times(3);
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.send(hello()).await;
     for _ in 0..3 {
-        let heard = client.reply().await.unwrap();
-        assert_eq!(heard.get_str("me").unwrap(), proxy.members()[0].0.to_string());
+        let hello_reply = client.reply().await.unwrap();
+        assert_eq!(hello_reply.get_str("me").unwrap(), proxy.members()[0].0.to_string());
     }
 }
 
@@ -96,8 +96,8 @@ async fn unreachable_servers_and_taken_ports_are_reported() {
 
     // One reachable server of two is enough.
     let proxy = Proxy::builder(format!("{unreachable},{uri}")).start().await.unwrap();
-    Client::at(proxy.members()[1].0).await.run(ping()).await.unwrap();
-    Client::at(proxy.members()[0].0).await.run(ping()).await.unwrap_err();
+    RawClient::at(proxy.members()[1].0).await.run(ping()).await.unwrap();
+    RawClient::at(proxy.members()[0].0).await.run(ping()).await.unwrap_err();
     let port = proxy.members()[0].0;
     proxy.shutdown().await;
     std::net::TcpListener::bind(port).expect("the port is free again");

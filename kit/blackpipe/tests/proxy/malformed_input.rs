@@ -5,7 +5,7 @@ use blackpipe::proxy::{Proxy, ProxyEvent, Reaction, Rule};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    client::{Client, insert, ping},
+    client::{RawClient, insert, ping},
     fake_server::FakeServer,
 };
 
@@ -17,7 +17,7 @@ fn header(length: i32, op_code: i32) -> Vec<u8> {
 async fn invalid_length_closes_only_its_connection() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut bystander = Client::of(&proxy).await;
+    let mut bystander = RawClient::of(&proxy).await;
     bystander.run(ping()).await.unwrap();
     let liars = [
         header(-1, 2013),
@@ -30,7 +30,7 @@ async fn invalid_length_closes_only_its_connection() {
         [&[0x16, 3, 1, 2, 0][..], &[0; 600]].concat(),
     ];
     for liar in liars {
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         client.stream.write_all(&liar).await.unwrap();
         let (answer, _) = client.rest().await;
         assert_eq!(answer, b"");
@@ -43,7 +43,7 @@ async fn invalid_messages_affect_no_other_connection() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
     proxy.add(Rule::new(Reaction::error(1)).command("insert").namespace("elsewhere"));
-    let mut bystander = Client::of(&proxy).await;
+    let mut bystander = RawClient::of(&proxy).await;
     let valid = bystander.message(insert(1, 50));
     let mut raw_bytes: Vec<Vec<u8>> = [1, 2004, 2007, 2012, 2013, 77, -1]
         .iter()
@@ -61,7 +61,7 @@ async fn invalid_messages_affect_no_other_connection() {
         raw_bytes.push(wrong);
     }
     for message in raw_bytes {
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         client.stream.write_all(&message).await.unwrap();
         drop(client);
     }
@@ -99,7 +99,7 @@ async fn deeply_nested_documents_do_not_crash_the_proxy() {
     });
     let proxy = watched.start().await.unwrap();
     for command in ["blackPipe", "configureFailPoint", "ping"] {
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         client.stream.write_all(&nested(command, 100_000)).await.unwrap();
         client.reply().await.unwrap();
         client.run(ping()).await.unwrap();
@@ -110,10 +110,10 @@ async fn deeply_nested_documents_do_not_crash_the_proxy() {
 async fn client_disconnect_at_any_byte_affects_no_other_connection() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut bystander = Client::of(&proxy).await;
+    let mut bystander = RawClient::of(&proxy).await;
     let message = bystander.message(insert(1, 50));
     for sent in 0..=message.len() {
-        let mut client = Client::of(&proxy).await;
+        let mut client = RawClient::of(&proxy).await;
         client.stream.write_all(&message[..sent]).await.unwrap();
         if sent % 2 == 0 {
             client.stream.set_zero_linger().unwrap();
@@ -130,7 +130,7 @@ async fn client_disconnect_at_any_byte_affects_no_other_connection() {
 async fn pipelined_requests_are_forwarded_in_order() {
     let server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let messages: Vec<u8> = (0..500).flat_map(|nth| client.message(insert(nth, 300))).collect();
     client.stream.write_all(&messages).await.unwrap();
     for _ in 0..500 {
@@ -143,7 +143,7 @@ async fn pipelined_requests_are_forwarded_in_order() {
 async fn large_message_is_forwarded_early_and_recorded_when_complete() {
     let mut server = FakeServer::start().await;
     let proxy = server.proxy().await;
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     let message = client.message(insert(1, 1_000_000));
     let (early, late) = message.split_at(400_000);
     client.stream.write_all(early).await.unwrap();

@@ -7,7 +7,7 @@ use bson::doc;
 use testbed::{Mongod, Options, ReplicaSet, TestCa};
 use tokio::time::timeout;
 
-use crate::client::{Client, TEST_TIMEOUT, insert, ping};
+use crate::client::{RawClient, TEST_TIMEOUT, insert, ping};
 
 #[tokio::test]
 async fn retry_after_a_lost_reply_is_not_executed_again() {
@@ -15,8 +15,8 @@ async fn retry_after_a_lost_reply_is_not_executed_again() {
     let set = ReplicaSet::start(1, Options::new()).unwrap();
     let proxy = Proxy::builder(set.uri()).start().await.unwrap();
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
-    Client::of(&proxy).await.run(insert(1, 10)).await.unwrap_err();
-    let reply = Client::of(&proxy).await.run(insert(1, 10)).await.unwrap();
+    RawClient::of(&proxy).await.run(insert(1, 10)).await.unwrap_err();
+    let reply = RawClient::of(&proxy).await.run(insert(1, 10)).await.unwrap();
     assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply}");
     let ledger = proxy.ledger();
     let [write] = ledger.writes_of("insert", "shop.orders")[..] else { panic!("one write") };
@@ -30,11 +30,11 @@ async fn retry_after_a_lost_reply_is_not_executed_again() {
     naive.remove("lsid");
     naive.get_array_mut("documents").unwrap()[0] = doc! { "naive": true }.into();
     proxy.add(Rule::new(Reaction::lose_reply()).command("insert").times(1));
-    Client::of(&proxy).await.run(naive.clone()).await.unwrap_err();
-    Client::of(&proxy).await.run(naive).await.unwrap();
+    RawClient::of(&proxy).await.run(naive.clone()).await.unwrap_err();
+    RawClient::of(&proxy).await.run(naive).await.unwrap();
     assert_eq!(proxy.ledger().count("insert", "shop.orders").executions, 2);
     let count = doc! { "count": "orders", "query": { "naive": true }, "$db": "shop" };
-    assert_eq!(Client::of(&proxy).await.run(count).await.unwrap().get_i32("n").unwrap(), 2);
+    assert_eq!(RawClient::of(&proxy).await.run(count).await.unwrap().get_i32("n").unwrap(), 2);
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn failover_exposes_no_real_addresses() {
     assert_eq!(fronts.len(), 3);
     let primary = || async {
         let hello =
-            Client::of(&proxy).await.run(doc! { "hello": 1, "$db": "admin" }).await.unwrap();
+            RawClient::of(&proxy).await.run(doc! { "hello": 1, "$db": "admin" }).await.unwrap();
         let hosts = hello.get_array("hosts").unwrap();
         let all = hosts.iter().filter_map(bson::Bson::as_str);
         let mut all: Vec<_> = all.map(str::to_owned).collect();
@@ -72,7 +72,7 @@ async fn failover_exposes_no_real_addresses() {
         assert!(fronts.contains(&known.await.expect("there is a primary in the end")));
     }
     let status = doc! { "replSetGetStatus": 1, "$db": "admin" };
-    let status = Client::of(&proxy).await.run(status).await.unwrap();
+    let status = RawClient::of(&proxy).await.run(status).await.unwrap();
     let real = set.addresses()[0].to_string();
     assert!(!status.to_string().contains(&real), "{status}");
 }
@@ -86,10 +86,10 @@ async fn proxy_connects_to_servers_with_tls() {
     let uri = format!("mongodb://{address}/?tls=true&tlsCAFile={}", ca.ca_file().display());
     let proxy = Proxy::builder(uri).start().await.unwrap();
     proxy.add(Rule::new(Reaction::cut_reply_after(20)).command("ping").times(1));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.send(ping()).await;
     assert_eq!(client.rest().await.0.len(), 20);
-    Client::of(&proxy).await.run(ping()).await.unwrap();
+    RawClient::of(&proxy).await.run(ping()).await.unwrap();
     assert_eq!(proxy.uri(), format!("mongodb://{}/?directConnection=true", proxy.members()[0].0));
 
     // A certificate of an unknown authority is rejected.

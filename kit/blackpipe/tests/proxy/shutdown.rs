@@ -5,7 +5,7 @@ use bson::doc;
 use tokio::{io::AsyncWriteExt, net::TcpListener, time::timeout};
 
 use crate::{
-    client::{Client, TEST_TIMEOUT, insert, ping, until_executed},
+    client::{RawClient, TEST_TIMEOUT, insert, ping, until_executed},
     delays::assert_silence,
     fake_server::FakeServer,
 };
@@ -21,7 +21,7 @@ async fn connection_closes_despite_stalled_or_unread_replies() {
     });
     let proxy = builder.start().await.unwrap();
     proxy.add(Rule::new(Reaction::stall(Direction::Reply)).command("insert"));
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     client.send(insert(1, 10)).await;
     until_executed(&proxy, 1).await;
     assert_silence(&mut client).await;
@@ -32,7 +32,7 @@ async fn connection_closes_despite_stalled_or_unread_replies() {
     // The replies exceed all buffers and are not read. The invalid message then ends the
     // connection.
     server.answer_with(doc! { "ok": 1.0, "filling": "x".repeat(15_000_000) });
-    let mut client = Client::of(&proxy).await;
+    let mut client = RawClient::of(&proxy).await;
     for _ in 0..3 {
         client.send(ping()).await;
     }
@@ -48,7 +48,7 @@ async fn shutdown_frees_all_ports() {
     server.say_hello_with(doc! { "ok": 1.0, "hosts": ["db1:1", "db2:1", "db3:1"] });
     for _ in 0..20 {
         let proxy = server.proxy().await;
-        Client::of(&proxy).await.run(ping()).await.unwrap();
+        RawClient::of(&proxy).await.run(ping()).await.unwrap();
         let members = proxy.members();
         proxy.shutdown().await;
         for (address, _) in members {

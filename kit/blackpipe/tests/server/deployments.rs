@@ -26,13 +26,13 @@ async fn members_agree_on_the_primary_after_each_election() {
         set.elect(primary);
         assert_eq!(set.primary(), Some(primary));
         for (n, member) in set.members().iter().enumerate() {
-            let said = greet(member).await;
-            assert_eq!(said.get_bool("isWritablePrimary").unwrap(), n == primary);
-            assert_eq!(said.get_bool("secondary").unwrap(), n != primary);
-            assert_eq!(said.get_str("primary").unwrap(), hosts[primary].as_str());
-            assert_eq!(said.get_str("me").unwrap(), hosts[n].as_str());
-            assert_eq!(said.get_array("hosts").unwrap().len(), 3);
-            elections.extend(said.get_object_id("electionId"));
+            let hello_reply = greet(member).await;
+            assert_eq!(hello_reply.get_bool("isWritablePrimary").unwrap(), n == primary);
+            assert_eq!(hello_reply.get_bool("secondary").unwrap(), n != primary);
+            assert_eq!(hello_reply.get_str("primary").unwrap(), hosts[primary].as_str());
+            assert_eq!(hello_reply.get_str("me").unwrap(), hosts[n].as_str());
+            assert_eq!(hello_reply.get_array("hosts").unwrap().len(), 3);
+            elections.extend(hello_reply.get_object_id("electionId"));
         }
     }
     assert!(elections.is_sorted() && elections.len() == 4, "{elections:?}");
@@ -46,17 +46,17 @@ async fn members_agree_on_the_primary_after_each_election() {
 #[tokio::test]
 async fn write_to_a_secondary_gets_not_writable_primary() {
     let set = Deployment::replica_set(2);
-    let refused = Client::of(set.member(1)).await.run(insert_one()).await;
-    assert_eq!(refused.get_i32("code").unwrap(), 10107);
-    let said = greet(set.member(1)).await;
-    assert_eq!(refused.get("topologyVersion"), said.get("topologyVersion"));
+    let rejected = Client::of(set.member(1)).await.run(insert_one()).await;
+    assert_eq!(rejected.get_i32("code").unwrap(), 10107);
+    let hello_reply = greet(set.member(1)).await;
+    assert_eq!(rejected.get("topologyVersion"), hello_reply.get("topologyVersion"));
     set.step_down();
-    let refused = Client::of(set.member(0)).await.run(insert_one()).await;
-    assert_eq!(refused.get_i32("code").unwrap(), 10107);
+    let rejected = Client::of(set.member(0)).await.run(insert_one()).await;
+    assert_eq!(rejected.get_i32("code").unwrap(), 10107);
 
     set.expect(insert("db.things").at(1).then(error(189)));
-    let refused = Client::of(set.member(1)).await.run(insert_one()).await;
-    assert_eq!(refused.get_i32("code").unwrap(), 189);
+    let rejected = Client::of(set.member(1)).await.run(insert_one()).await;
+    assert_eq!(rejected.get_i32("code").unwrap(), 189);
     set.finish();
 }
 
@@ -91,8 +91,9 @@ async fn awaitable_hello_returns_on_election() {
     let news = client.receive().await.unwrap();
     assert!(!news.more_to_come);
     assert!(news.document.get_bool("isWritablePrimary").unwrap());
-    let version =
-        |said: &Document| said.get_document("topologyVersion").unwrap().get_i64("counter").unwrap();
+    let version = |hello_reply: &Document| {
+        hello_reply.get_document("topologyVersion").unwrap().get_i64("counter").unwrap()
+    };
     assert!(version(&news.document) > version(&known));
     // A client with an old topology version gets a reply immediately.
     client.run(awaiting(&known, Duration::from_secs(600))).await;

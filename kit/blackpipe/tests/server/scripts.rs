@@ -19,9 +19,9 @@ async fn expected_requests_get_scripted_replies_in_order() {
     server.expect(update("db.things"));
     let mut client = Client::of(&server).await;
     assert_eq!(client.run(insert_one()).await, done());
-    let refused = client.run(insert_one()).await;
-    assert_eq!(refused.get_str("codeName").unwrap(), "InterruptedAtShutdown");
-    assert_eq!(refused.get_array("errorLabels").unwrap().len(), 1);
+    let rejected = client.run(insert_one()).await;
+    assert_eq!(rejected.get_str("codeName").unwrap(), "InterruptedAtShutdown");
+    assert_eq!(rejected.get_array("errorLabels").unwrap().len(), 1);
     assert_eq!(client.run(update_one()).await, doc! { "n": 1, "nModified": 1, "ok": 1 });
     server.finish();
 }
@@ -51,10 +51,10 @@ async fn unexpected_command_fails_the_script_with_a_transcript() {
     server.expect(update("db.things").with(doc! { "ordered": true }));
     let mut client = Client::of(&server).await;
     client.run(ping()).await;
-    let refused = client.run(insert_one()).await;
-    assert_eq!(refused.get_i32("code").unwrap(), 59);
-    let said = refused.get_str("errmsg").unwrap();
-    assert!(said.contains("unexpected request insert db.things"), "{said}");
+    let rejected = client.run(insert_one()).await;
+    assert_eq!(rejected.get_i32("code").unwrap(), 59);
+    let received = rejected.get_str("errmsg").unwrap();
+    assert!(received.contains("unexpected request insert db.things"), "{received}");
 
     let report = server.check().unwrap_err().to_string();
     for part in [
@@ -268,9 +268,9 @@ async fn request_with_more_to_come_gets_no_reply() {
 async fn hello_fields_can_be_overridden() {
     let server = Server::builder().hello_fields(doc! { "maxWireVersion": 9 }).start();
     server.set_hello_fields(doc! { "setName": "odd", "readOnly": bson::Bson::Null });
-    let said = Client::of(&server).await.run(doc! { "hello": 1, "$db": "admin" }).await;
-    assert_eq!(said, server.hello());
-    assert_eq!(said.get_i32("maxWireVersion").unwrap(), 9);
-    assert_eq!(said.get_str("setName").unwrap(), "odd");
-    assert!(!said.contains_key("readOnly"));
+    let received = Client::of(&server).await.run(doc! { "hello": 1, "$db": "admin" }).await;
+    assert_eq!(received, server.hello());
+    assert_eq!(received.get_i32("maxWireVersion").unwrap(), 9);
+    assert_eq!(received.get_str("setName").unwrap(), "odd");
+    assert!(!received.contains_key("readOnly"));
 }

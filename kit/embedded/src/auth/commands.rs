@@ -9,7 +9,7 @@ use super::{
     MECHANISMS, missing,
     privileges::is_role,
     scram::ScramHash,
-    users::{Role, User, UserName, Users},
+    users::{GrantedRole, User, UserName, Users},
 };
 
 /// Runs a user management command. Returns `None` for other commands. All but `usersInfo` are
@@ -159,7 +159,7 @@ fn change_roles(
     name: &str,
     database: &str,
     users: &Users,
-    change: impl FnOnce(&mut Vec<Role>, Vec<Role>),
+    change: impl FnOnce(&mut Vec<GrantedRole>, Vec<GrantedRole>),
 ) -> Result<Document, Fault> {
     reject_unknown_fields(command, name, &["roles"])?;
     let user = user_name(command, name, database)?;
@@ -215,16 +215,16 @@ fn user_name(command: &Document, name: &str, database: &str) -> Result<UserName,
     }
 }
 
-fn read_roles(roles: &Bson, database: &str) -> Result<Vec<Role>, Fault> {
+fn read_roles(roles: &Bson, database: &str) -> Result<Vec<GrantedRole>, Fault> {
     let Bson::Array(roles) = roles else {
         return Err(Fault::type_mismatch("roles: it is not an array"));
     };
     let read = |role: &Bson| {
         let role = match role {
-            Bson::String(role) => Role { role: role.clone(), database: database.to_owned() },
+            Bson::String(role) => GrantedRole { role: role.clone(), database: database.to_owned() },
             Bson::Document(role) => match (role.get_str("role"), role.get_str("db")) {
                 (Ok(role), Ok(database)) => {
-                    Role { role: role.to_owned(), database: database.to_owned() }
+                    GrantedRole { role: role.to_owned(), database: database.to_owned() }
                 }
                 _ => return Err(Fault::bad_value("a role is { role: …, db: … }")),
             },

@@ -4,7 +4,7 @@
 //! suffix `AnyDatabase`. Every other built-in role grants everything. Tests of finer privileges
 //! need a real server.
 
-use super::users::Role;
+use super::users::GrantedRole;
 
 /// Privilege that a command requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,11 @@ pub(crate) fn required_privilege(name: &str) -> Option<RequiredPrivilege> {
 }
 
 /// Returns `true` if one of the roles grants the privilege on this database.
-pub(crate) fn allow(roles: &[Role], required_privilege: RequiredPrivilege, database: &str) -> bool {
+pub(crate) fn allow(
+    roles: &[GrantedRole],
+    required_privilege: RequiredPrivilege,
+    database: &str,
+) -> bool {
     roles.iter().any(|role| {
         let here = role.database == database;
         match (role.role.as_str(), required_privilege) {
@@ -81,7 +85,7 @@ pub(crate) fn allow(roles: &[Role], required_privilege: RequiredPrivilege, datab
 }
 
 /// Returns `true` for the name of a built-in role.
-pub(crate) fn is_role(role: &Role) -> bool {
+pub(crate) fn is_role(role: &GrantedRole) -> bool {
     const DATABASE_ROLES: [&str; 6] =
         ["read", "readWrite", "dbAdmin", "dbOwner", "userAdmin", "enableSharding"];
     const ADMIN_ROLES: [&str; 13] = [
@@ -107,8 +111,8 @@ pub(crate) fn is_role(role: &Role) -> bool {
 mod tests {
     use super::*;
 
-    fn role(role: &str, database: &str) -> Role {
-        Role { role: role.to_owned(), database: database.to_owned() }
+    fn role(role: &str, database: &str) -> GrantedRole {
+        GrantedRole { role: role.to_owned(), database: database.to_owned() }
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn go_on(payload: &[u8]) -> Document {
     doc! { "saslContinue": 1, "conversationId": 1, "payload": binary(payload) }
 }
 
-fn said(reply: &Document) -> (&[u8], bool) {
+fn payload_and_done(reply: &Document) -> (&[u8], bool) {
     let payload = reply.get_binary_generic("payload").unwrap();
     (payload, reply.get_bool("done").unwrap())
 }
@@ -50,10 +50,10 @@ fn correct_password_authenticates() {
     let (users, mut auth) = (users(), AuthState::default());
     let options = doc! { "skipEmptyExchange": true };
     let reply = auth.sasl_start(&start(FIRST, options), "admin", &users, NONCE).unwrap();
-    assert_eq!(said(&reply), (CHALLENGE, false));
+    assert_eq!(payload_and_done(&reply), (CHALLENGE, false));
     assert_eq!(auth.user(), None);
     let reply = auth.sasl_continue(&go_on(PROOF)).unwrap();
-    assert_eq!(said(&reply), (SIGNATURE, true));
+    assert_eq!(payload_and_done(&reply), (SIGNATURE, true));
     assert_eq!(auth.user(), Some(&UserName::new("admin", "user")));
     let status = auth.status(&Document::new(), &users);
     let roles = status.get_document("authInfo").unwrap().get_array("authenticatedUserRoles");
@@ -67,10 +67,10 @@ fn empty_exchange_ends_conversation_of_older_clients() {
     let (users, mut auth) = (users(), AuthState::default());
     auth.sasl_start(&start(FIRST, doc! {}), "admin", &users, NONCE).unwrap();
     let reply = auth.sasl_continue(&go_on(PROOF)).unwrap();
-    assert_eq!(said(&reply), (SIGNATURE, false));
+    assert_eq!(payload_and_done(&reply), (SIGNATURE, false));
     assert_eq!(auth.user(), None);
     let reply = auth.sasl_continue(&go_on(b"")).unwrap();
-    assert_eq!(said(&reply), (&b""[..], true));
+    assert_eq!(payload_and_done(&reply), (&b""[..], true));
     assert!(auth.user().is_some());
 }
 
@@ -134,14 +134,14 @@ fn users_are_created_updated_and_dropped() {
 #[test]
 fn invalid_user_definitions_are_rejected() {
     let users = users();
-    let refused = |more: Document| {
+    let rejected = |more: Document| {
         let mut command = doc! { "createUser": "u", "pwd": "p", "roles": [] };
         command.extend(more);
         commands::run("createUser", &command, "shop", &users).unwrap().unwrap_err().code.number
     };
-    assert_eq!(refused(doc! { "roles": ["king"] }), 31);
-    assert_eq!(refused(doc! { "mechanisms": ["FOO"] }), 2);
-    assert_eq!(refused(doc! { "mechanisms": [] }), 2);
-    assert_eq!(refused(doc! { "bogus": 1 }), 40415);
-    assert_eq!(refused(doc! { "createUser": "" }), 2);
+    assert_eq!(rejected(doc! { "roles": ["king"] }), 31);
+    assert_eq!(rejected(doc! { "mechanisms": ["FOO"] }), 2);
+    assert_eq!(rejected(doc! { "mechanisms": [] }), 2);
+    assert_eq!(rejected(doc! { "bogus": 1 }), 40415);
+    assert_eq!(rejected(doc! { "createUser": "" }), 2);
 }

@@ -47,13 +47,13 @@ impl fmt::Display for UserName {
 
 /// A role on a database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Role {
+pub(crate) struct GrantedRole {
     pub(crate) role: String,
     pub(crate) database: String,
 }
 
-impl From<&Role> for Bson {
-    fn from(role: &Role) -> Self {
+impl From<&GrantedRole> for Bson {
+    fn from(role: &GrantedRole) -> Self {
         doc! { "role": &role.role, "db": &role.database }.into()
     }
 }
@@ -63,7 +63,7 @@ impl From<&Role> for Bson {
 pub(crate) struct User {
     pub(crate) id: Uuid,
     pub(crate) credentials: BTreeMap<ScramHash, Arc<ScramCredential>>,
-    pub(crate) roles: Vec<Role>,
+    pub(crate) roles: Vec<GrantedRole>,
     pub(crate) custom_data: Option<Document>,
 }
 
@@ -111,7 +111,7 @@ impl Users {
     /// Adds a user with the role `root`.
     pub(crate) fn add_root(&self, user: &str, password: &str) -> Result<(), Fault> {
         let credentials = self.credentials(user, password, &MECHANISMS)?;
-        let root = Role { role: "root".to_owned(), database: "admin".to_owned() };
+        let root = GrantedRole { role: "root".to_owned(), database: "admin".to_owned() };
         let roles = vec![root];
         let user_id = self.uuid();
         let known = User { id: user_id, credentials, roles, custom_data: None };

@@ -140,9 +140,9 @@ pub(crate) fn rename(writing: &mut WriteContext<'_>) -> Result<Document, Fault> 
     let drops = arguments.boolean("dropTarget")?;
     let from = namespace(from, "source")?;
     let to = namespace(to, "target")?;
-    let refused = |code, message: String| Err(Fault::new(code, message));
+    let rejected = |code, message: String| Err(Fault::new(code, message));
     if from == to {
-        return refused(
+        return rejected(
             Code::ILLEGAL_OPERATION,
             String::from("Can't rename a collection to itself"),
         );
@@ -156,13 +156,13 @@ pub(crate) fn rename(writing: &mut WriteContext<'_>) -> Result<Document, Fault> 
     let store = writing.changes.store();
     match store.collection(&from) {
         None => {
-            return refused(
+            return rejected(
                 Code::NAMESPACE_NOT_FOUND,
                 format!("Source collection {from} does not exist"),
             );
         }
         Some(view) if view.is_view() => {
-            return refused(
+            return rejected(
                 Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
                 format!("cannot rename view: {from}"),
             );
@@ -170,7 +170,7 @@ pub(crate) fn rename(writing: &mut WriteContext<'_>) -> Result<Document, Fault> 
         Some(_) => {}
     }
     if store.collection(&to).is_some() && !drops {
-        return refused(Code::NAMESPACE_EXISTS, String::from("target namespace exists"));
+        return rejected(Code::NAMESPACE_EXISTS, String::from("target namespace exists"));
     }
     writing.changes.apply_change(Change::RenameCollection { from, to }, None)?;
     Ok(doc! {})

@@ -202,29 +202,29 @@ fn action<'a>(
     new: bool,
     upsert: bool,
 ) -> Result<FindAndModifyAction<'a>, Fault> {
-    let refused = |message: &str| Err(Fault::failed_to_parse(message));
+    let rejected = |message: &str| Err(Fault::failed_to_parse(message));
     let update = arguments.value("update");
     if !arguments.boolean("remove")? {
         let Some(update) = update else {
-            return refused("Either an update or remove=true must be specified");
+            return rejected("Either an update or remove=true must be specified");
         };
         check_update(update)?;
         return Ok(FindAndModifyAction::Update(update));
     }
     if update.is_some() {
-        return refused("Cannot specify both an update and remove=true");
+        return rejected("Cannot specify both an update and remove=true");
     }
     if upsert {
-        return refused("Cannot specify both upsert=true and remove=true ");
+        return rejected("Cannot specify both upsert=true and remove=true ");
     }
     if new {
-        return refused(
+        return rejected(
             "Cannot specify both new=true and remove=true; 'remove' always returns the deleted \
              document",
         );
     }
     if arguments.value("arrayFilters").is_some() {
-        return refused("Cannot specify arrayFilters and remove=true");
+        return rejected("Cannot specify arrayFilters and remove=true");
     }
     Ok(FindAndModifyAction::Remove)
 }

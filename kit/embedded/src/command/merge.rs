@@ -123,12 +123,12 @@ impl MergeStage<'_> {
         let Some(collection) = writing.changes.store().collection(&self.into) else {
             return Ok(None);
         };
-        let mut wanted = Document::new();
+        let mut expected = Document::new();
         for field in &self.on {
             let value = value_at(document, field).cloned().unwrap_or(Bson::Null);
-            wanted.insert(field, doc! { "$eq": value });
+            expected.insert(field, doc! { "$eq": value });
         }
-        let filter = Filter::parse(&wanted, writing.env)?;
+        let filter = Filter::parse(&expected, writing.env)?;
         for candidate in collection.candidates(&filter, writing.env) {
             if filter.matches(candidate, writing.env)? {
                 return Ok(Some(Arc::clone(candidate)));

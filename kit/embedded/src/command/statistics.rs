@@ -194,12 +194,12 @@ pub(crate) fn validate(reading: &ReadContext<'_>) -> Result<Document, Fault> {
 pub(crate) fn hash(reading: &ReadContext<'_>) -> Result<Document, Fault> {
     let fields = ["collections", "skipTempCollections"];
     let arguments = Arguments::of(reading.call, "dbHash", &fields)?;
-    let wanted = arguments.array("collections")?.filter(|it| !it.is_empty());
+    let expected = arguments.array("collections")?.filter(|it| !it.is_empty());
     let (mut digests, mut uuids, mut capped) = (Document::new(), Document::new(), Vec::new());
     let mut all = Digest::new();
     for (namespace, collection) in reading.store.collections(&reading.call.database) {
         let name = &namespace.collection;
-        let is_wanted = wanted.is_none_or(|names| names.contains(&Bson::String(name.clone())));
+        let is_wanted = expected.is_none_or(|names| names.contains(&Bson::String(name.clone())));
         if collection.is_view() || !is_wanted {
             continue;
         }

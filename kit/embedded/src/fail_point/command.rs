@@ -69,13 +69,13 @@ fn concerns(data: &Document, case: MatchedCommand<'_>) -> bool {
     }
     let named = data.get_bool("failAllCommands").unwrap_or(false)
         || data.get_array("failCommands").is_ok_and(|names| names.iter().any(is));
-    let wanted = |key: &str, has: Option<&str>| match data.get(key) {
-        Some(Bson::String(wanted)) => has == Some(wanted.as_str()),
+    let holds = |key: &str, has: Option<&str>| match data.get(key) {
+        Some(Bson::String(expected)) => has == Some(expected.as_str()),
         Some(_) | None => true,
     };
     named
-        && wanted("appName", case.app_name)
-        && wanted("namespace", Some(case.namespace))
+        && holds("appName", case.app_name)
+        && holds("namespace", Some(case.namespace))
         && does_something(data)
 }
 

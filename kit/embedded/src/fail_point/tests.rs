@@ -132,12 +132,12 @@ fn configure_fail_point_is_exempt_from_fail_command() {
 #[test]
 fn invalid_fail_point_data_is_rejected() {
     let points = FailPoints::new(0);
-    let refused = |name: &str, mode: Bson| {
+    let rejected = |name: &str, mode: Bson| {
         points.configure(&doc! { "configureFailPoint": name, "mode": mode }).unwrap_err().message
     };
-    assert_eq!(refused("nonsense", "off".into()), "nonsense not found");
-    assert_eq!(refused("failCommand", "sometimes".into()), "unknown mode: sometimes");
-    let negative = refused("failCommand", doc! { "times": -1 }.into());
+    assert_eq!(rejected("nonsense", "off".into()), "nonsense not found");
+    assert_eq!(rejected("failCommand", "sometimes".into()), "unknown mode: sometimes");
+    let negative = rejected("failCommand", doc! { "times": -1 }.into());
     assert_eq!(negative, "'times' option to 'mode' must be positive");
     let missing = points.configure(&doc! { "configureFailPoint": "failCommand" }).unwrap_err();
     assert_eq!(missing.code, Code::ILLEGAL_OPERATION);

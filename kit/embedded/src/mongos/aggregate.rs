@@ -218,13 +218,13 @@ async fn results_of_shards(
     };
     let commands = shards.into_iter().map(|shard| (shard, body.clone())).collect();
     let gathered = op.gather(commands, ShardCommandPurpose::Execute, false).await?;
-    let told = gathered.found.into_iter().flat_map(|(shard, documents)| {
+    let shown = gathered.found.into_iter().flat_map(|(shard, documents)| {
         documents.into_iter().map(move |mut document| {
             document.insert("shard", &shard);
             document
         })
     });
-    Ok(told.collect())
+    Ok(shown.collect())
 }
 
 /// All matching documents of a collection, from all shards.

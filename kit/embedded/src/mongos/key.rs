@@ -36,7 +36,7 @@ pub(crate) struct ShardKey {
 impl ShardKey {
     /// Parses a pattern.
     pub(crate) fn parse(pattern: &Document) -> Result<Self, Fault> {
-        let refused = |why: &str| {
+        let rejected = |why: &str| {
             Fault::bad_value(format!(
                 "Unsupported shard key pattern {}. {why}",
                 Bson::from(pattern)
@@ -50,14 +50,14 @@ impl ShardKey {
             if path.is_empty()
                 || path.split('.').any(|part| part.is_empty() || part.starts_with('$'))
             {
-                return Err(refused("Field names must not be empty or start with '$'."));
+                return Err(rejected("Field names must not be empty or start with '$'."));
             }
             let hashed = match kind {
                 Bson::String(kind) if kind == "hashed" => true,
                 Bson::Int32(1) | Bson::Int64(1) => false,
                 Bson::Double(kind) if *kind == 1.0 => false,
                 _ => {
-                    return Err(refused(
+                    return Err(rejected(
                         "Pattern must either be a single hashed field, or a list of ascending \
                          fields.",
                     ));
@@ -66,7 +66,7 @@ impl ShardKey {
             fields.push(ShardKeyField { path: path.clone(), hashed });
         }
         if fields.iter().filter(|field| field.hashed).count() > 1 {
-            return Err(refused("There can be at most one hashed field."));
+            return Err(rejected("There can be at most one hashed field."));
         }
         Ok(Self { fields })
     }

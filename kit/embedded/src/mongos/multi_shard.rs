@@ -363,10 +363,10 @@ impl ShardCollection {
         if self.documents.is_empty() {
             return Ok(());
         }
-        let wanted = key.pattern();
+        let expected = key.pattern();
         let serves = |(pattern, is_unique): &(Document, bool)| {
-            let starts = pattern.iter().zip(&wanted).all(|(one, other)| one == other);
-            pattern.len() >= wanted.len() && starts && (!unique || *is_unique || is_id(pattern))
+            let starts = pattern.iter().zip(&expected).all(|(one, other)| one == other);
+            pattern.len() >= expected.len() && starts && (!unique || *is_unique || is_id(pattern))
         };
         if !self.indexes.iter().any(serves) {
             return invalid(String::from(

@@ -216,8 +216,8 @@ fn labelled(op: &MongosCommand, fault: Fault) -> Fault {
     if matches!(code, 280 | 286) {
         return with_label(fault, "NonResumableChangeStreamError");
     }
-    let tells = op.mongos.server_info.max_wire_version >= 9;
-    if tells && codes::is_resumable(code) {
+    let has_error_labels = op.mongos.server_info.max_wire_version >= 9;
+    if has_error_labels && codes::is_resumable(code) {
         return with_label(fault, "ResumableChangeStreamError");
     }
     fault

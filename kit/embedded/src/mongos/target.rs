@@ -116,8 +116,8 @@ fn narrow(spans: &mut Vec<Span>, field: &ShardKeyField, filter: &Document, simpl
                 }
             }
             (path, condition) if path == field.path => {
-                for said in conditions(field, condition, simple) {
-                    *spans = said
+                for condition_spans in conditions(field, condition, simple) {
+                    *spans = condition_spans
                         .iter()
                         .flat_map(|new| spans.iter().filter_map(|old| old.and(new)))
                         .collect();
@@ -146,7 +146,7 @@ fn conditions(field: &ShardKeyField, condition: &Bson, simple: bool) -> Vec<Vec<
     if !is_operators(operators) {
         return one(condition).into_iter().collect();
     }
-    let mut said = Vec::new();
+    let mut condition_spans = Vec::new();
     for (operator, value) in operators {
         let spans = match (operator.as_str(), value) {
             ("$eq", value) => one(value),
@@ -158,9 +158,9 @@ fn conditions(field: &ShardKeyField, condition: &Bson, simple: bool) -> Vec<Vec<
             ("$lt" | "$lte", high) => Some(vec![Span { low: Bson::MinKey, high: high.clone() }]),
             _ => None,
         };
-        said.extend(spans);
+        condition_spans.extend(spans);
     }
-    said
+    condition_spans
 }
 
 fn point(field: &ShardKeyField, value: &Bson, simple: bool) -> Option<Span> {

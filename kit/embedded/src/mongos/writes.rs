@@ -429,7 +429,7 @@ pub(super) fn merged_concern_error(errors: &[(String, Document)]) -> Option<Docu
             Some(only)
         }
         [(_, first), ..] => {
-            let said: Vec<String> = errors
+            let messages: Vec<String> = errors
                 .iter()
                 .map(|(shard, error)| {
                     format!("{} at {shard}", error.get_str("errmsg").unwrap_or_default())
@@ -438,7 +438,7 @@ pub(super) fn merged_concern_error(errors: &[(String, Document)]) -> Option<Docu
             let mut merged = first.clone();
             merged.insert(
                 "errmsg",
-                format!("Multiple errors reported :: {}", said.join(" :: and :: ")),
+                format!("Multiple errors reported :: {}", messages.join(" :: and :: ")),
             );
             Some(merged)
         }

@@ -203,13 +203,13 @@ async fn unless_disconnected<T>(
     what: impl Future<Output = T>,
 ) -> Result<T, ConnectionEnd> {
     tokio::pin!(what);
-    let said = tokio::select! {
+    let has_bytes = tokio::select! {
         biased;
         done = &mut what => return Ok(done),
-        said = inbox.peek(stream, 1) => !said?.is_empty(),
+        has_bytes = inbox.peek(stream, 1) => !has_bytes?.is_empty(),
     };
     // Requests that arrive meanwhile stay in the buffer.
-    match said {
+    match has_bytes {
         true => Ok(what.await),
         false => Err(ConnectionEnd),
     }

@@ -75,10 +75,10 @@ fn check_in_transaction(
     arguments: TransactionArguments,
 ) -> Result<(), Fault> {
     let name = &call.name;
-    let refused =
+    let rejected =
         |message: String| Err(Fault::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message));
     if !command.in_transactions {
-        return refused(match name.as_str() {
+        return rejected(match name.as_str() {
             "count" => String::from(
                 "Cannot run 'count' in a multi-document transaction. Please see \
                  http://dochub.mongodb.org/core/transaction-count for a recommended alternative.",
@@ -91,13 +91,13 @@ fn check_in_transaction(
     }
     match call.database.as_str() {
         "config" => {
-            return refused(
+            return rejected(
                 "Cannot run command against the config database in a transaction.".into(),
             );
         }
         "local" => {
             let message = "Cannot run command against the 'local' database in a transaction.";
-            return refused(message.into());
+            return rejected(message.into());
         }
         _ => {}
     }

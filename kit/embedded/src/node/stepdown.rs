@@ -7,7 +7,7 @@ use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
 use super::{CommandFailure, CommandOutcome, Node, RunningCommand};
-use crate::{clock::clamp_duration, set::Role};
+use crate::{clock::clamp_duration, set::MemberRole};
 
 impl Node {
     pub(super) async fn run_step_down(
@@ -54,7 +54,7 @@ impl Node {
         seconds: u64,
         now: Instant,
     ) -> Result<Document, Fault> {
-        if state.member(self.index).epoch().2 == Role::Primary {
+        if state.member(self.index).epoch().2 == MemberRole::Primary {
             return Err(Fault::new(
                 Code::named(95, "NotSecondary"),
                 "Cannot freeze node when primary or running for election, state: Primary",

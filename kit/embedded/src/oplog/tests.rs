@@ -61,10 +61,11 @@ impl CheckedOplog {
 #[test]
 fn oplogs_sharing_a_branch_are_independent() {
     let now = Instant::now();
-    let mut dice = 1_u64;
+    let mut random = 1_u64;
     let mut roll = |sides: usize| {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(dice >> 33).unwrap() % sides
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).unwrap() % sides
     };
     for _ in 0..100 {
         let mut logs = vec![CheckedOplog::default(); 3];

@@ -32,16 +32,16 @@ impl State {
     ) -> Option<Result<(), Fault>> {
         let member = self.member(index);
         match concern.effective_w() {
-            WriteConcernW::Members(wanted) => {
-                let wanted = wanted as usize;
-                if wanted > self.members().len() {
+            WriteConcernW::Members(expected) => {
+                let expected = expected as usize;
+                if expected > self.members().len() {
                     return Some(Err(Fault::new(
                         Code::UNSATISFIABLE_WRITE_CONCERN,
                         "Not enough data-bearing nodes",
                     )));
                 }
                 let have = member.match_optimes.iter().filter(|optime| **optime >= at).count();
-                (wanted <= 1 || have >= wanted).then_some(Ok(()))
+                (expected <= 1 || have >= expected).then_some(Ok(()))
             }
             WriteConcernW::Majority => (member.commit >= at).then_some(Ok(())),
             WriteConcernW::Tag(mode) => Some(Err(Fault::new(

@@ -3,7 +3,7 @@
 use steadfast_query::{Code, Fault};
 use tokio::time::Instant;
 
-use super::state::{Role, State};
+use super::state::{MemberRole, State};
 use crate::change::Change;
 
 impl State {
@@ -16,7 +16,7 @@ impl State {
                 && newest > member.term
             {
                 member.term = newest;
-                if member.role == Role::Primary {
+                if member.role == MemberRole::Primary {
                     member.become_secondary();
                 }
             }
@@ -27,8 +27,8 @@ impl State {
     pub(super) fn update_contacts(&mut self, now: Instant) {
         for index in 0..self.members.len() {
             let content = match self.members[index].role {
-                Role::Primary => self.reachable_from(index).count() >= self.majority(),
-                Role::Secondary => self.primary_of(index).is_some(),
+                MemberRole::Primary => self.reachable_from(index).count() >= self.majority(),
+                MemberRole::Secondary => self.primary_of(index).is_some(),
             };
             let member = &mut self.members[index];
             if content || !member.is_on() {
@@ -63,7 +63,7 @@ impl State {
         let impatient = (0..self.members.len()).find(|index| {
             let member = &self.members[*index];
             member.is_on()
-                && member.role == Role::Secondary
+                && member.role == MemberRole::Secondary
                 && member.isolated_since.is_some_and(|since| since + timeout <= now)
                 && self.candidate(*index, now).is_some()
         });
@@ -86,7 +86,7 @@ impl State {
             .filter_map(|index| {
                 let member = &self.members[index];
                 let due = member.isolated_since? + timeout;
-                if member.role == Role::Primary {
+                if member.role == MemberRole::Primary {
                     return Some(due);
                 }
                 // Without a majority no election can succeed. Passive members do not stand before
@@ -150,7 +150,7 @@ impl State {
     /// once.
     pub(crate) fn step_down(&mut self, index: usize, unelectable_until: Instant, now: Instant) {
         let member = &mut self.members[index];
-        if member.role == Role::Primary {
+        if member.role == MemberRole::Primary {
             member.become_secondary();
         }
         member.unelectable_until = Some(unelectable_until);
@@ -189,7 +189,7 @@ impl State {
         for voter in voters {
             let voter = &mut self.members[voter];
             voter.term = term;
-            if voter.role == Role::Primary {
+            if voter.role == MemberRole::Primary {
                 voter.become_secondary();
             }
         }
@@ -198,7 +198,7 @@ impl State {
 
     pub(super) fn become_primary(&mut self, index: usize, now: Instant) {
         let member = &mut self.members[index];
-        member.role = Role::Primary;
+        member.role = MemberRole::Primary;
         member.term = member.term.max(1);
         member.elected = now;
         member.isolated_since = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_query::Fault;
 use tokio::time::Instant;
 
-use super::state::{Role, State};
+use super::state::{MemberRole, State};
 use crate::{
     change::Change,
     oplog::{CommitStep, OpTime, OplogEntry, OrderedTimestamp, SessionUpdate},
@@ -51,7 +51,7 @@ impl State {
     /// Replicates entries to all members in reach, then advances the commit points.
     pub(crate) fn replicate(&mut self, now: Instant) {
         for index in 0..self.members.len() {
-            if self.members[index].role == Role::Secondary
+            if self.members[index].role == MemberRole::Secondary
                 && let Some(source) = self.sync_source_of(index)
             {
                 self.replicate_from(index, source, now);
@@ -69,7 +69,7 @@ impl State {
         (0..self.members.len())
             .filter_map(|index| {
                 let member = &self.members[index];
-                if member.role == Role::Primary
+                if member.role == MemberRole::Primary
                     || member.replication_held
                     || member.latency.is_zero()
                 {

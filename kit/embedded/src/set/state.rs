@@ -20,20 +20,20 @@ use crate::{
     transaction::Transaction,
 };
 
-/// Role of a member.
+/// MemberRole of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum MemberRole {
     Primary,
     Secondary,
 }
 
 /// Process, term and role of a member. A waiting command checks that none of them has changed.
-pub(crate) type MemberEpoch = (ObjectId, i64, Role);
+pub(crate) type MemberEpoch = (ObjectId, i64, MemberRole);
 
 /// Topology as a member reports it in `hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TopologyView {
-    pub(super) role: Role,
+    pub(super) role: MemberRole,
     pub(super) primary: Option<usize>,
     pub(super) term: i64,
 }
@@ -42,7 +42,7 @@ pub(super) struct TopologyView {
 #[derive(Debug)]
 pub(crate) struct MemberState {
     pub(super) process_state: ProcessState,
-    pub(super) role: Role,
+    pub(super) role: MemberRole,
     pub(super) term: i64,
     pub(super) oplog: Oplog,
     pub(super) store: Store,
@@ -79,7 +79,7 @@ impl MemberState {
     fn new(members: usize, process: ObjectId, now: Instant) -> Self {
         Self {
             process_state: ProcessState::Running,
-            role: Role::Secondary,
+            role: MemberRole::Secondary,
             term: 0,
             oplog: Oplog::default(),
             store: Store::default(),
@@ -96,7 +96,7 @@ impl MemberState {
             unelectable_until: None,
             process,
             started: now,
-            view: TopologyView { role: Role::Secondary, primary: None, term: 0 },
+            view: TopologyView { role: MemberRole::Secondary, primary: None, term: 0 },
             topology: 0,
             sessions: BTreeMap::new(),
             transactions: BTreeMap::new(),
@@ -110,7 +110,7 @@ impl MemberState {
 
     /// Returns `true` for a running primary.
     pub(crate) fn is_primary(&self) -> bool {
-        self.process_state == ProcessState::Running && self.role == Role::Primary
+        self.process_state == ProcessState::Running && self.role == MemberRole::Primary
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -134,7 +134,7 @@ impl MemberState {
 
     /// Becomes a secondary. State that is not in the oplog is lost.
     pub(super) fn become_secondary(&mut self) {
-        self.role = Role::Secondary;
+        self.role = MemberRole::Secondary;
         self.isolated_since = None;
         self.sessions.clear();
         self.transactions.clear();
@@ -293,7 +293,7 @@ impl State {
 
     /// The primary that a member follows.
     pub(crate) fn primary_of(&self, index: usize) -> Option<usize> {
-        self.reachable_from(index).find(|other| self.members[*other].role == Role::Primary)
+        self.reachable_from(index).find(|other| self.members[*other].role == MemberRole::Primary)
     }
 
     /// Advances a member's cluster time to that of a client (`$clusterTime`). Rejects a time that

@@ -3,7 +3,7 @@
 use bson::{Bson, Document, Timestamp, doc, oid::ObjectId};
 use tokio::time::Instant;
 
-use super::state::{MemberState, Role, State};
+use super::state::{MemberRole, MemberState, State};
 use crate::node::ProcessState;
 
 /// Configuration version. It never changes.
@@ -36,7 +36,7 @@ impl State {
 
     fn hello_of_member(&self, index: usize, name: &str) -> Document {
         let member = self.member(index);
-        let primary = member.role == Role::Primary;
+        let primary = member.role == MemberRole::Primary;
         let mut hello = doc! {
             "topologyVersion": topology(member),
             "hosts": self.addresses(|member| !self.is_priority_zero(member)),
@@ -88,7 +88,7 @@ impl State {
         let member = self.member(index);
         let majority = i32::try_from(self.majority()).unwrap_or(i32::MAX);
         let count = i32::try_from(self.members().len()).unwrap_or(i32::MAX);
-        let source = if member.role == Role::Primary { None } else { self.primary_of(index) };
+        let source = if member.role == MemberRole::Primary { None } else { self.primary_of(index) };
         let (source_host, source_id) = self.source(source);
         let times = doc! {
             "lastCommittedOpTime": member.commit.to_document(),
@@ -126,13 +126,14 @@ impl State {
             "state": if reached { number(member.role) } else { 8 },
             "stateStr": match (reached, member.role) {
                 (false, _) => "(not reachable/healthy)",
-                (true, Role::Primary) => "PRIMARY",
-                (true, Role::Secondary) => "SECONDARY",
+                (true, MemberRole::Primary) => "PRIMARY",
+                (true, MemberRole::Secondary) => "SECONDARY",
             },
             "uptime": if reached { i64::try_from(uptime).unwrap_or(i64::MAX) } else { 0 },
         };
         if reached {
-            let source = if member.role == Role::Primary { None } else { self.primary_of(index) };
+            let source =
+                if member.role == MemberRole::Primary { None } else { self.primary_of(index) };
             let (source_host, source_id) = self.source(source);
             status.extend(doc! {
                 "optime": member.last().to_document(),
@@ -140,7 +141,7 @@ impl State {
                 "syncSourceHost": source_host,
                 "syncSourceId": source_id,
             });
-            if member.role == Role::Primary {
+            if member.role == MemberRole::Primary {
                 let elected = member.first_of_term.timestamp;
                 status.insert("electionTime", Timestamp::from(elected));
                 status.insert("electionDate", elected.date());
@@ -245,9 +246,9 @@ fn election_id(term: i64) -> ObjectId {
     ObjectId::from_bytes(bytes)
 }
 
-fn number(role: Role) -> i32 {
+fn number(role: MemberRole) -> i32 {
     match role {
-        Role::Primary => 1,
-        Role::Secondary => 2,
+        MemberRole::Primary => 1,
+        MemberRole::Secondary => 2,
     }
 }

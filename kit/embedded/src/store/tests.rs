@@ -58,7 +58,7 @@ fn entry(changes: Vec<Change>, record: Option<SessionUpdate>) -> OplogEntry {
 #[test]
 fn insert_requires_collection() {
     let mut store = Store::default();
-    let fault = store.check_and_apply(&insert(doc! { "_id": 1 })).expect_err("refused");
+    let fault = store.check_and_apply(&insert(doc! { "_id": 1 })).expect_err("an error");
     assert_eq!(fault.code, Code::NAMESPACE_NOT_FOUND);
 }
 
@@ -76,7 +76,7 @@ fn id_conditions_examine_only_those_documents() {
 #[test]
 fn numerically_equal_ids_are_duplicates() {
     let mut store = store_with([insert(doc! { "_id": 1 })]);
-    let fault = store.check_and_apply(&insert(doc! { "_id": 1.0 })).expect_err("refused");
+    let fault = store.check_and_apply(&insert(doc! { "_id": 1.0 })).expect_err("an error");
     assert_eq!(fault.code, Code::DUPLICATE_KEY);
     assert_eq!(
         fault.message,
@@ -95,14 +95,14 @@ fn unique_index_covers_array_elements() {
         insert(doc! { "_id": 2, "a": [{ "b": 5 }, { "b": 5 }] }),
     ]);
     let fault =
-        store.check_and_apply(&insert(doc! { "_id": 3, "a": { "b": 2 } })).expect_err("refused");
+        store.check_and_apply(&insert(doc! { "_id": 3, "a": { "b": 2 } })).expect_err("an error");
     assert_eq!(
         fault.details,
         doc! { "keyPattern": { "a.b": 1, "z": -1 }, "keyValue": { "a.b": 2, "z": null } }
     );
     let fault = store
         .check_and_apply(&insert(doc! { "_id": 3, "a": [{ "b": 9 }], "z": [1] }))
-        .expect_err("refused");
+        .expect_err("an error");
     assert_eq!(fault.message, "cannot index parallel arrays [z] [a]");
 }
 
@@ -111,7 +111,7 @@ fn unique_index_build_fails_on_duplicates() {
     let mut store =
         store_with([insert(doc! { "_id": 1, "a": 1 }), insert(doc! { "_id": 2, "a": 1 })]);
     let unique = doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "unique": true };
-    let fault = store.check_and_apply(&index(unique)).expect_err("refused");
+    let fault = store.check_and_apply(&index(unique)).expect_err("an error");
     assert_eq!(fault.code, Code::DUPLICATE_KEY);
     assert_eq!(store.collection(&namespace()).expect("the collection exists").indexes().len(), 1);
 }

@@ -54,14 +54,15 @@ struct DescriptionBuilder {
 
 /// Converts a difference to an `updateDescription`.
 pub(super) fn description(difference: &Document, details: DescriptionFields) -> Document {
-    let mut told = DescriptionBuilder::default();
-    told.document(difference, &UpdatePath::default());
-    let mut description = doc! { "updatedFields": told.updated, "removedFields": told.removed };
+    let mut builder = DescriptionBuilder::default();
+    builder.document(difference, &UpdatePath::default());
+    let mut description =
+        doc! { "updatedFields": builder.updated, "removedFields": builder.removed };
     if details.truncated {
-        description.insert("truncatedArrays", told.truncated);
+        description.insert("truncatedArrays", builder.truncated);
     }
     if details.disambiguated {
-        description.insert("disambiguatedPaths", told.disambiguated);
+        description.insert("disambiguatedPaths", builder.disambiguated);
     }
     description
 }

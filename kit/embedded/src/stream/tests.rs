@@ -134,14 +134,14 @@ fn update_form_decides_event_type() {
     let operators = doc! { "$set": { "a": 2 }, "$unset": { "b": 1 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
     lab.write(vec![update(doc! { "_id": 1, "a": 3 }, doc! { "a": 3 }.into())]);
-    let told = lab.shown_events(options());
-    assert_eq!(kinds(&told), ["insert", "update", "replace"]);
+    let shown = lab.shown_events(options());
+    assert_eq!(kinds(&shown), ["insert", "update", "replace"]);
     assert_eq!(
-        told[1].get_document("updateDescription").unwrap(),
+        shown[1].get_document("updateDescription").unwrap(),
         &doc! { "updatedFields": { "a": 2 }, "removedFields": ["b"], "truncatedArrays": [] }
     );
-    assert!(!told[1].contains_key("fullDocument"));
-    assert_eq!(told[2].get_document("fullDocument").unwrap(), &doc! { "_id": 1, "a": 3 });
+    assert!(!shown[1].contains_key("fullDocument"));
+    assert_eq!(shown[2].get_document("fullDocument").unwrap(), &doc! { "_id": 1, "a": 3 });
 }
 
 #[test]
@@ -155,11 +155,11 @@ fn update_lookup_returns_current_document_or_null() {
     let operators = doc! { "$set": { "a": 2 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
     lab.write(vec![Change::Delete { namespace: namespace(), id: 2.into() }]);
-    let told = lab.shown_events(ChangeStreamOptions { full: ImageMode::Lookup, ..options() });
-    let full: Vec<_> = told[2..5].iter().map(|event| event.get("fullDocument").unwrap()).collect();
+    let shown = lab.shown_events(ChangeStreamOptions { full: ImageMode::Lookup, ..options() });
+    let full: Vec<_> = shown[2..5].iter().map(|event| event.get("fullDocument").unwrap()).collect();
     let now = Bson::from(doc! { "_id": 1, "a": 2 });
     assert_eq!(full, [&now, &Bson::Null, &now]);
-    assert_eq!(kinds(&told)[5], "delete");
+    assert_eq!(kinds(&shown)[5], "delete");
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn pre_and_post_images_follow_collection_option() {
     let change = || update(doc! { "_id": 1, "a": 1 }, doc! { "$set": { "a": 1 } }.into());
     lab.write(vec![change()]);
     let both = |images| ChangeStreamOptions { full: images, before: images, ..options() };
-    let told = lab.shown_events(both(ImageMode::WhenAvailable));
-    assert_eq!(told[1].get("fullDocument"), Some(&Bson::Null));
-    assert_eq!(told[1].get("fullDocumentBeforeChange"), Some(&Bson::Null));
+    let shown = lab.shown_events(both(ImageMode::WhenAvailable));
+    assert_eq!(shown[1].get("fullDocument"), Some(&Bson::Null));
+    assert_eq!(shown[1].get("fullDocumentBeforeChange"), Some(&Bson::Null));
     let mut strict = stream(both(ImageMode::Required), start());
     strict.set_history(&lab.all());
     assert_eq!(strict.take(usize::MAX).unwrap_err().code.number, 47);
@@ -180,9 +180,9 @@ fn pre_and_post_images_follow_collection_option() {
     lab.write(vec![Change::ModifyCollection { namespace: namespace(), options: kept }]);
     let operators = doc! { "$set": { "a": 2 } };
     lab.write(vec![update(doc! { "_id": 1, "a": 2 }, operators.into())]);
-    let told = lab.shown_events(both(ImageMode::WhenAvailable));
-    assert_eq!(told[2].get_document("fullDocument").unwrap(), &doc! { "_id": 1, "a": 2 });
-    let before = told[2].get_document("fullDocumentBeforeChange").unwrap();
+    let shown = lab.shown_events(both(ImageMode::WhenAvailable));
+    assert_eq!(shown[2].get_document("fullDocument").unwrap(), &doc! { "_id": 1, "a": 2 });
+    let before = shown[2].get_document("fullDocumentBeforeChange").unwrap();
     assert_eq!(before, &doc! { "_id": 1, "a": 1 });
 }
 
@@ -197,15 +197,15 @@ fn transaction_events_share_cluster_time() {
     let set = doc! { "$set": { "a": 1 } };
     let changes = vec![insert(doc! { "_id": 1 }), update(doc! { "_id": 1, "a": 1 }, set.into())];
     lab.write_as(changes, Some(record));
-    let told = lab.shown_events(options());
-    assert_eq!(kinds(&told), ["insert", "update"]);
-    assert_eq!(told[0].get("clusterTime"), told[1].get("clusterTime"));
-    for event in &told {
+    let shown = lab.shown_events(options());
+    assert_eq!(kinds(&shown), ["insert", "update"]);
+    assert_eq!(shown[0].get("clusterTime"), shown[1].get("clusterTime"));
+    for event in &shown {
         assert_eq!(event.get_i64("txnNumber").unwrap(), 5);
         assert!(event.get_document("lsid").unwrap().contains_key("uid"));
     }
     // A stream resumes within a transaction.
-    let after = StreamPosition::read(told[0].get_document("_id").unwrap()).unwrap();
+    let after = StreamPosition::read(shown[0].get_document("_id").unwrap()).unwrap();
     let mut rest = stream(options(), after);
     rest.set_history(&lab.all());
     assert_eq!(kinds(&rest.take(9).unwrap().documents), ["update"]);
@@ -242,7 +242,7 @@ fn start_after_continues_after_invalidate() {
     lab.write(vec![drop_it()]);
     lab.write(vec![create()]);
     lab.write(vec![insert(doc! { "_id": 1 })]);
-    let told = lab.shown_events(options());
+    let shown = lab.shown_events(options());
     let after =
         |event: &Document| StreamPosition::read(event.get_document("_id").unwrap()).unwrap();
     let next = |position| {
@@ -251,8 +251,8 @@ fn start_after_continues_after_invalidate() {
         let documents = stream.take(9).unwrap().documents;
         kinds(&documents).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(next(after(&told[0])), ["invalidate"]);
-    assert_eq!(next(after(&told[1])), ["insert"]);
+    assert_eq!(next(after(&shown[0])), ["invalidate"]);
+    assert_eq!(next(after(&shown[1])), ["insert"]);
 }
 
 #[test]
@@ -309,25 +309,25 @@ fn resume_token_of_missing_event_is_rejected() {
 
 #[test]
 fn update_operators_have_field_level_descriptions() {
-    let told = |before: Document, after: Document, update: Document| {
+    let shown = |before: Document, after: Document, update: Document| {
         difference(&before, &after, &UpdateForm::of(&update.into())).unwrap()
     };
-    let found = told(
+    let found = shown(
         doc! { "b": { "c": 1, "d": 1 }, "a": [1] },
         doc! { "b": { "c": 2, "d": 1 }, "a": [1, 2] },
         doc! { "$set": { "b.c": 2 }, "$push": { "a": 2 } },
     );
     assert_eq!(found, doc! { "sb": { "u": { "c": 2 } }, "sa": { "a": true, "u1": 2 } });
-    let found = told(
+    let found = shown(
         doc! { "b": { "c": 1, "d": 1 } },
         doc! { "b": { "c": 2, "d": 1 } },
         doc! { "$set": { "b": { "c": 2, "d": 1 } } },
     );
     assert_eq!(found, doc! { "u": { "b": { "c": 2, "d": 1 } } });
     let many = doc! { "$set": { "a.$[]": 5 } };
-    let found = told(doc! { "a": [1, 2] }, doc! { "a": [5, 5] }, many.clone());
+    let found = shown(doc! { "a": [1, 2] }, doc! { "a": [5, 5] }, many.clone());
     assert_eq!(found, doc! { "u": { "a": [5, 5] } });
-    let found = told(doc! { "a": [5, 2] }, doc! { "a": [5, 5] }, many);
+    let found = shown(doc! { "a": [5, 2] }, doc! { "a": [5, 5] }, many);
     assert_eq!(found, doc! { "sa": { "a": true, "u1": 5 } });
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn comparable_part(operation: &Operation, reply: &Document, version: 
     // A server does not define which of several invalid expressions it reports, and may report
     // different ones for equal commands.
     if operation.command.contains_key("aggregate") && reply.contains_key("code") {
-        return "refused".into();
+        return "rejected".into();
     }
     // Nor does it define the document or the operand at which an expression fails.
     let command = operation.command.to_string();
@@ -35,7 +35,7 @@ pub(crate) fn comparable_part(operation: &Operation, reply: &Document, version: 
         || command.contains("\"update\": [")
     {
         if reply.contains_key("code") {
-            return "refused".into();
+            return "rejected".into();
         }
         if let Ok(errors) = reply.get_array_mut("writeErrors") {
             for error in errors.iter_mut().filter_map(Bson::as_document_mut) {
@@ -62,7 +62,7 @@ pub(crate) fn comparable_part(operation: &Operation, reply: &Document, version: 
 /// Comparable part of a reply where 8.2 sorts equal documents in an undefined order.
 fn without_order(mut reply: Document, operation: &Operation) -> Bson {
     if reply.contains_key("code") {
-        return "refused".into();
+        return "rejected".into();
     }
     let batch = reply.get_document_mut("cursor").and_then(|it| it.get_array_mut("firstBatch"));
     let Ok(batch) = batch else { return reply.into() };

@@ -163,7 +163,7 @@ impl Generator {
     /// Returns `true` if the inserted document of an upsert is defined. 8.2 orders the fields of a
     /// filter in its own way.
     fn may_upsert(&self, filter: &Document) -> bool {
-        says_id(filter) && (self.is_before_8_2() || filter.len() == 1)
+        has_id(filter) && (self.is_before_8_2() || filter.len() == 1)
     }
 
     fn delete(&mut self, collection: &str) -> Document {
@@ -248,7 +248,7 @@ impl Generator {
 
 /// Returns `true` if a filter determines the `_id` of an upsert. A filter that never matches does
 /// not.
-fn says_id(filter: &Document) -> bool {
+fn has_id(filter: &Document) -> bool {
     let is_value = |id: &Bson| !id.as_document().is_some_and(|it| it.contains_key("$gte"));
     filter.get("_id").is_some_and(is_value) && !filter.to_string().contains("\"$all\": []")
 }

@@ -16,7 +16,7 @@ struct OutcomeCounts {
     done: usize,
     /// Operations without effect: nothing found, or nothing changed.
     idle: usize,
-    refused: usize,
+    rejected: usize,
 }
 
 impl Tally {
@@ -24,16 +24,16 @@ impl Tally {
     pub(crate) fn note(&mut self, command: &Document, reply: &Document) {
         let kind = command.keys().next().cloned().unwrap_or_default();
         let outcomes = self.kinds.entry(kind).or_default();
-        let refused = reply.contains_key("code") || reply.contains_key("writeErrors");
-        match (refused, is_idle(reply)) {
-            (true, _) => outcomes.refused += 1,
+        let rejected = reply.contains_key("code") || reply.contains_key("writeErrors");
+        match (rejected, is_idle(reply)) {
+            (true, _) => outcomes.rejected += 1,
             (false, true) => outcomes.idle += 1,
             (false, false) => outcomes.done += 1,
         }
     }
 
     pub(crate) fn operations(&self) -> usize {
-        self.kinds.values().map(|it| it.done + it.idle + it.refused).sum()
+        self.kinds.values().map(|it| it.done + it.idle + it.rejected).sum()
     }
 }
 
@@ -53,8 +53,11 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (operations, undecided) = (self.operations(), self.undecided);
         writeln!(f, "{operations} operations; the real servers did not agree on {undecided}")?;
-        for (kind, OutcomeCounts { done, idle, refused }) in &self.kinds {
-            writeln!(f, "  {kind:<14}{done:>7} done,{idle:>7} to no effect,{refused:>7} refused")?;
+        for (kind, OutcomeCounts { done, idle, rejected }) in &self.kinds {
+            writeln!(
+                f,
+                "  {kind:<14}{done:>7} done,{idle:>7} to no effect,{rejected:>7} rejected"
+            )?;
         }
         Ok(())
     }

@@ -143,5 +143,5 @@ async fn shard_without_electable_members_has_no_primary() {
     assert_eq!(shard.wait_for_primary().await, 1);
     assert_eq!(ids(&client.run(find()).await), [1]);
     let all = Deployment::replica_set(2).priority_zero([0, 1]).try_start();
-    assert!(all.is_err(), "nobody could be primary");
+    assert!(all.is_err(), "no member could become primary");
 }

@@ -10,10 +10,10 @@ async fn cluster_time_at_end_of_second_is_accepted() {
     let mut client = connect(&set, 0).await;
     let now = u32::try_from(bson::DateTime::now().timestamp_millis() / 1000).unwrap();
     let time = Timestamp { time: now + 1000, increment: u32::MAX };
-    let mut heard = insert(1);
+    let mut with_future_time = insert(1);
     let signature = doc! { "hash": Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 20] }, "keyId": 0_i64 };
-    heard.insert("$clusterTime", doc! { "clusterTime": time, "signature": signature });
-    let reply = client.run(heard).await;
+    with_future_time.insert("$clusterTime", doc! { "clusterTime": time, "signature": signature });
+    let reply = client.run(with_future_time).await;
     assert!(is_ok(&reply), "{reply}");
     assert!(is_ok(&client.run(insert(2)).await));
     assert_eq!(ids(&client.run(find()).await), [1, 2]);

@@ -174,8 +174,8 @@ async fn invalid_fail_points_are_rejected() {
     let mut client = connect(&server, 0).await;
     let unknown = doc! { "configureFailPoint": "nonsense", "mode": "off", "$db": "admin" };
     assert_eq!(code(&client.run(unknown.clone()).await), 266);
-    let refused = server.faults().configure_fail_point(0, unknown).unwrap_err();
-    assert_eq!(refused.to_string(), "nonsense not found");
+    let rejected = server.faults().configure_fail_point(0, unknown).unwrap_err();
+    assert_eq!(rejected.to_string(), "nonsense not found");
     let elsewhere = doc! { "configureFailPoint": "failCommand", "mode": "off", "$db": "db" };
     assert_eq!(code(&client.run(elsewhere).await), 13);
 }

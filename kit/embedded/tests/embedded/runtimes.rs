@@ -40,7 +40,7 @@ async fn deployment_uses_paused_clock() {
     let began = Instant::now();
     set.faults().kill(0);
     assert_ne!(set.wait_for_primary().await, 0);
-    assert!(began.elapsed() < Duration::from_secs(60), "nobody waits for an hour");
+    assert!(began.elapsed() < Duration::from_secs(60), "the wait of an hour was not ended");
 }
 
 #[tokio::test]

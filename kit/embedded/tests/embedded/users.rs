@@ -8,9 +8,9 @@ async fn unauthenticated_client_may_run_few_commands() {
     assert!(server.uri().starts_with("mongodb://root:secret@127.0.0.1:"), "{}", server.uri());
     let mut client = connect(&server, 0).await;
     assert!(is_ok(&client.run(hello()).await));
-    let refused = client.run(insert(1)).await;
-    assert_eq!(code(&refused), 13);
-    assert_eq!(refused.get_str("errmsg").unwrap(), "Command insert requires authentication");
+    let rejected = client.run(insert(1)).await;
+    assert_eq!(code(&rejected), 13);
+    assert_eq!(rejected.get_str("errmsg").unwrap(), "Command insert requires authentication");
     let status = client.run(doc! { "connectionStatus": 1, "$db": "admin" }).await;
     assert!(is_ok(&status));
 }
@@ -37,8 +37,8 @@ async fn unknown_users_and_mechanisms_are_rejected() {
     let start = |mechanism: &str, first: &str| {
         doc! { "saslStart": 1, "mechanism": mechanism, "payload": payload(first), "$db": "admin" }
     };
-    let nobody = client.run(start("SCRAM-SHA-256", "n,,n=nobody,r=abcdefgh")).await;
-    assert_eq!(code(&nobody), 18);
+    let unknown_user = client.run(start("SCRAM-SHA-256", "n,,n=nobody,r=abcdefgh")).await;
+    assert_eq!(code(&unknown_user), 18);
     assert_eq!(code(&client.run(start("PLAIN", "")).await), 334);
     let known = client.run(start("SCRAM-SHA-256", "n,,n=root,r=abcdefgh")).await;
     assert!(is_ok(&known) && !known.get_bool("done").unwrap());

@@ -8,7 +8,7 @@ use super::{
         type_name_of,
     },
     node::{Arguments, ExpressionNode, Value},
-    operators::Operator,
+    operators::AggregationOperator,
     parse::ExpressionParser,
 };
 use crate::{
@@ -425,7 +425,7 @@ fn whole_power(base: i64, exponent: i64) -> Option<i64> {
 
 pub(super) fn parse_rand(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     match argument {

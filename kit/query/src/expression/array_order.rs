@@ -6,7 +6,7 @@ use super::{
     arrays::{count, null, only_array},
     coerce::{format_value, int32, is_null_or_missing},
     node::{Arguments, ExpressionNode, Precomputed, Value},
-    operators::{NamedArguments, Operator},
+    operators::{AggregationOperator, NamedArguments},
     parse::ExpressionParser,
     size_limit::SizeLimit,
 };
@@ -25,7 +25,7 @@ const SORT: NamedArguments = NamedArguments {
 /// fields.
 pub(super) fn parse_sort(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None, None];
@@ -92,7 +92,7 @@ const ZIP: NamedArguments = NamedArguments {
 /// Parses `$zip`. Arguments: `useLongestLength`, number of inputs, inputs, defaults.
 pub(super) fn parse_zip(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let (mut longest, mut inputs, mut defaults) = (false, Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use super::{
     coerce::{format_value, int32, is_null_or_missing, type_name_of},
     logic::holds,
     node::{Arguments, BoundVariable, Call, EvaluationContext, ExpressionNode, Precomputed, Value},
-    operators::{NamedArguments, Operator},
+    operators::{AggregationOperator, NamedArguments},
     parse::{ExpressionParser, variable_name},
     size_limit::SizeLimit,
 };
@@ -21,7 +21,7 @@ const LET: NamedArguments = NamedArguments {
 /// Parses `$let`. Arguments: the expression `in`, then the values of the variables.
 pub(super) fn parse_let(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let given = LET.given(operator.name, argument)?;
@@ -81,7 +81,7 @@ const MAP: NamedArguments = NamedArguments {
 
 pub(super) fn parse_map(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     parse_each(parser, operator, argument, &MAP, 2)
@@ -95,7 +95,7 @@ const FILTER: NamedArguments = NamedArguments {
 
 pub(super) fn parse_filter(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     parse_each(parser, operator, argument, &FILTER, 3)
@@ -105,7 +105,7 @@ pub(super) fn parse_filter(
 /// `as`.
 fn parse_each(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
     named: &NamedArguments,
     place_of_as: usize,
@@ -206,7 +206,7 @@ const REDUCE: NamedArguments = NamedArguments {
 
 pub(super) fn parse_reduce(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None, None, None];

@@ -6,7 +6,7 @@ use super::{
     calendar::{CivilTime, UtcOffset, day_of_date},
     coerce::{date, duration_overflow, format_value, int64, is_null_or_missing, type_name_of},
     node::{Arguments, ExpressionNode, Value},
-    operators::{NamedArguments, Operator},
+    operators::{AggregationOperator, NamedArguments},
     parse::ExpressionParser,
 };
 use crate::Fault;
@@ -20,7 +20,7 @@ const PART: NamedArguments = NamedArguments {
 /// Parses a date expression, or `{date, timezone}`.
 pub(super) fn parse_part(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let arguments = match argument {
@@ -182,7 +182,7 @@ const FROM_PARTS: NamedArguments = NamedArguments {
 
 pub(super) fn parse_from_parts(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let arguments = parser.type_name_of(operator, &FROM_PARTS, argument)?;

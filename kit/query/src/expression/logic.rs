@@ -5,7 +5,7 @@ use bson::{Bson, Document};
 use super::{
     coerce::is_null_or_missing,
     node::{Arguments, ExpressionNode, Value},
-    operators::{NamedArguments, Operator},
+    operators::{AggregationOperator, NamedArguments},
     parse::ExpressionParser,
 };
 use crate::{
@@ -21,7 +21,7 @@ pub(super) fn holds(value: &Value) -> bool {
 /// Parses `$and` and `$or`. Servers drop the other arguments if a constant decides the result.
 pub(super) fn parse_all(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let arguments = parser.list(argument)?;
@@ -74,7 +74,7 @@ const COND: NamedArguments = NamedArguments {
 
 pub(super) fn parse_cond(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     if matches!(argument, Bson::Document(_)) {
@@ -104,7 +104,7 @@ const SWITCH: NamedArguments = NamedArguments {
 /// Parses `$switch`. Arguments: default, then case and result of each branch.
 pub(super) fn parse_switch(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None];

@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document};
 
-use super::{operators::Operator, pattern::ExpressionRegex, size_limit::SizeLimit};
+use super::{operators::AggregationOperator, pattern::ExpressionRegex, size_limit::SizeLimit};
 use crate::{Environment, Fault};
 
 /// A value. `None` means missing.
@@ -34,7 +34,7 @@ pub(super) enum Variable {
 /// Call of an operator. Arguments are in the operator's order; `None` was not given.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    pub(super) operator: &'static Operator,
+    pub(super) operator: &'static AggregationOperator,
     pub(super) arguments: Vec<Option<ExpressionNode>>,
     /// Variables that the call binds.
     pub(super) names: Vec<String>,

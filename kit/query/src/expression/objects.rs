@@ -6,7 +6,7 @@ use super::{
     arrays::count,
     coerce::{format_value, is_null_or_missing, type_name_of},
     node::{Arguments, ExpressionNode, Value},
-    operators::{NamedArguments, Operator},
+    operators::{AggregationOperator, NamedArguments},
     parse::{ExpressionParser, plain_constant},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) fn parse_literal(
     _parser: &mut ExpressionParser<'_>,
-    _operator: &'static Operator,
+    _operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     Ok(ExpressionNode::Constant(Some(argument.clone())))
@@ -30,7 +30,7 @@ pub(super) fn literal(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 /// Documents have no metadata here: text search and geospatial queries are not supported.
 pub(super) fn parse_meta(
     _parser: &mut ExpressionParser<'_>,
-    _operator: &'static Operator,
+    _operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     match argument {
@@ -199,7 +199,7 @@ const GET_FIELD: NamedArguments = NamedArguments {
 
 pub(super) fn parse_get_field(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let short = match argument {
@@ -247,7 +247,7 @@ const UNSET_FIELD: NamedArguments = NamedArguments {
 
 pub(super) fn parse_set_field(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None, None, None];
@@ -265,7 +265,7 @@ pub(super) fn parse_set_field(
 /// Parses `$unsetField` as `$setField` with a missing value.
 pub(super) fn parse_unset_field(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let mut arguments = vec![None, Some(ExpressionNode::Constant(None)), None];

@@ -14,7 +14,7 @@ use crate::Fault;
 
 /// An aggregation operator.
 #[derive(Debug)]
-pub(super) struct Operator {
+pub(super) struct AggregationOperator {
     /// Name with `$`.
     pub(super) name: &'static str,
     pub(super) form: ArgumentForm,
@@ -35,7 +35,13 @@ pub(super) enum ArgumentForm {
     Any,
     Named(&'static NamedArguments),
     /// The operator parses its arguments itself.
-    Own(fn(&mut ExpressionParser<'_>, &'static Operator, &Bson) -> Result<ExpressionNode, Fault>),
+    Own(
+        fn(
+            &mut ExpressionParser<'_>,
+            &'static AggregationOperator,
+            &Bson,
+        ) -> Result<ExpressionNode, Fault>,
+    ),
 }
 
 /// Named arguments with their error codes.
@@ -48,18 +54,18 @@ pub(super) struct NamedArguments {
 }
 
 /// Returns the operator of this name.
-pub(super) fn find(name: &str) -> Option<&'static Operator> {
+pub(super) fn find(name: &str) -> Option<&'static AggregationOperator> {
     OPERATORS.iter().find(|it| it.name == name)
 }
 
 type Function = fn(&Arguments<'_>) -> Result<Value, Fault>;
 
-const fn pure(name: &'static str, form: ArgumentForm, function: Function) -> Operator {
-    Operator { name, form, function, folds: true }
+const fn pure(name: &'static str, form: ArgumentForm, function: Function) -> AggregationOperator {
+    AggregationOperator { name, form, function, folds: true }
 }
 
-const fn lazy(name: &'static str, form: ArgumentForm, function: Function) -> Operator {
-    Operator { name, form, function, folds: false }
+const fn lazy(name: &'static str, form: ArgumentForm, function: Function) -> AggregationOperator {
+    AggregationOperator { name, form, function, folds: false }
 }
 
 const PART: ArgumentForm = ArgumentForm::Own(dates::parse_part);
@@ -95,7 +101,7 @@ const DATE_ADD: ArgumentForm = ArgumentForm::Named(&NamedArguments {
     unknown: 5_166_401,
 });
 
-static OPERATORS: &[Operator] = &[
+static OPERATORS: &[AggregationOperator] = &[
     // Numbers.
     pure("$abs", ArgumentForm::Exactly(1), arithmetic::abs),
     pure("$add", ArgumentForm::Any, arithmetic::add),

@@ -4,7 +4,7 @@ use bson::{Bson, Document};
 
 use super::{
     node::{Call, EvaluationContext, ExpressionNode, Precomputed, Value, Variable},
-    operators::{ArgumentForm, NamedArguments, Operator, find},
+    operators::{AggregationOperator, ArgumentForm, NamedArguments, find},
 };
 use crate::{Code, Dialect, Environment, Fault, value::type_name};
 
@@ -80,7 +80,7 @@ impl<'a> ExpressionParser<'a> {
     /// Creates a call of an operator, or its value if all arguments are constant.
     pub(super) fn call(
         &mut self,
-        operator: &'static Operator,
+        operator: &'static AggregationOperator,
         mut arguments: Vec<Option<ExpressionNode>>,
     ) -> Result<ExpressionNode, Fault> {
         let constant =
@@ -105,7 +105,7 @@ impl<'a> ExpressionParser<'a> {
     /// Creates a call with precomputed state.
     pub(super) fn call_with_precomputed(
         &self,
-        operator: &'static Operator,
+        operator: &'static AggregationOperator,
         arguments: Vec<Option<ExpressionNode>>,
         precomputed: Precomputed,
     ) -> ExpressionNode {
@@ -221,7 +221,7 @@ impl<'a> ExpressionParser<'a> {
     /// Parses named arguments.
     pub(super) fn type_name_of(
         &mut self,
-        operator: &'static Operator,
+        operator: &'static AggregationOperator,
         named: &NamedArguments,
         argument: &Bson,
     ) -> Result<Vec<Option<ExpressionNode>>, Fault> {

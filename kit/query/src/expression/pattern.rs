@@ -7,7 +7,7 @@ use super::{
     arrays::count,
     coerce::is_null_or_missing,
     node::{Arguments, ExpressionNode, Precomputed, Value},
-    operators::{NamedArguments, Operator},
+    operators::{AggregationOperator, NamedArguments},
     parse::ExpressionParser,
 };
 use crate::Fault;
@@ -25,7 +25,7 @@ const FIELDS: NamedArguments = NamedArguments {
 /// Parses a regular expression operator. A constant pattern is compiled once.
 pub(super) fn parse(
     parser: &mut ExpressionParser<'_>,
-    operator: &'static Operator,
+    operator: &'static AggregationOperator,
     argument: &Bson,
 ) -> Result<ExpressionNode, Fault> {
     let arguments = parser.type_name_of(operator, &FIELDS, argument)?;

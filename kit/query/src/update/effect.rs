@@ -7,9 +7,9 @@ use crate::{
     value::{self, Number, type_name},
 };
 
-use super::{navigation::identical, operator::Operator};
+use super::{navigation::identical, operator::UpdateOperator};
 
-impl Operator {
+impl UpdateOperator {
     /// Returns the new value. `None` if it does not change. Error messages use path and document.
     pub(super) fn changed(
         &self,
@@ -161,7 +161,7 @@ fn added(value: &Bson, new: &[Bson], name: &str, env: &Environment) -> Result<Op
     Ok(Some(Bson::Array(elements.iter().cloned().chain(missing).collect())))
 }
 
-fn popped(operator: &Operator, value: &Bson, path: &[String]) -> Result<Option<Bson>, Fault> {
+fn popped(operator: &UpdateOperator, value: &Bson, path: &[String]) -> Result<Option<Bson>, Fault> {
     let Bson::Array(elements) = value else {
         return Err(Fault::type_mismatch(format!(
             "Path '{}' contains an element of non-array type '{}'",
@@ -169,7 +169,7 @@ fn popped(operator: &Operator, value: &Bson, path: &[String]) -> Result<Option<B
             type_name(value)
         )));
     };
-    let rest = if matches!(operator, Operator::PopFirst) {
+    let rest = if matches!(operator, UpdateOperator::PopFirst) {
         elements.split_first().map(|(_, rest)| rest)
     } else {
         elements.split_last().map(|(_, rest)| rest)

@@ -7,7 +7,7 @@ use crate::{Code, Environment, Fault, text};
 use super::{
     array_filters::ArrayFilters,
     navigation::{self, can_have_child, existing, existing_mut, named, reached},
-    operator::Operator,
+    operator::UpdateOperator,
     storage,
     tree::{ElementUpdates, FieldUpdates, OrderedFieldName, UpdateNode, merged},
 };
@@ -149,12 +149,12 @@ impl<'u> Execution<'u> {
         Ok(())
     }
 
-    fn operator(&mut self, operator: &Operator, path: &[String]) -> Result<(), Fault> {
+    fn operator(&mut self, operator: &UpdateOperator, path: &[String]) -> Result<(), Fault> {
         match operator {
-            Operator::SetOnInsert(_) if !self.inserting => Ok(()),
-            Operator::Renamed => Ok(()),
-            Operator::Rename { from } => self.rename(from, path),
-            Operator::Unset => {
+            UpdateOperator::SetOnInsert(_) if !self.inserting => Ok(()),
+            UpdateOperator::Renamed => Ok(()),
+            UpdateOperator::Rename { from } => self.rename(from, path),
+            UpdateOperator::Unset => {
                 if reached(&self.root, path) == path.len() {
                     self.remove(path)?;
                 }
@@ -171,7 +171,7 @@ impl<'u> Execution<'u> {
         }
     }
 
-    fn change(&mut self, operator: &Operator, path: &[String]) -> Result<(), Fault> {
+    fn change(&mut self, operator: &UpdateOperator, path: &[String]) -> Result<(), Fault> {
         let Bson::Document(document) = &self.root else { return Ok(()) };
         let value = existing(&self.root, path);
         match operator.changed(value, path, document, self.env)? {
@@ -191,7 +191,7 @@ impl<'u> Execution<'u> {
 
     fn create(
         &mut self,
-        operator: &Operator,
+        operator: &UpdateOperator,
         path: &[String],
         reached: usize,
     ) -> Result<(), Fault> {

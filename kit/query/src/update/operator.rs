@@ -14,7 +14,7 @@ use super::{
 
 /// An update operator with its argument, at one path.
 #[derive(Clone, Debug)]
-pub(super) enum Operator {
+pub(super) enum UpdateOperator {
     Set(Bson),
     SetOnInsert(Bson),
     Unset,
@@ -98,23 +98,23 @@ fn parse_operator(
     path: &str,
     argument: &Bson,
     env: &Environment,
-) -> Result<Operator, Fault> {
+) -> Result<UpdateOperator, Fault> {
     let owned = || argument.clone();
     Ok(match operator {
-        "$set" => Operator::Set(owned()),
-        "$setOnInsert" => Operator::SetOnInsert(owned()),
-        "$unset" => Operator::Unset,
-        "$inc" => Operator::Inc(number(argument, path, "increment")?),
-        "$mul" => Operator::Mul(number(argument, path, "multiply")?),
-        "$min" => Operator::Min(owned()),
-        "$max" => Operator::Max(owned()),
+        "$set" => UpdateOperator::Set(owned()),
+        "$setOnInsert" => UpdateOperator::SetOnInsert(owned()),
+        "$unset" => UpdateOperator::Unset,
+        "$inc" => UpdateOperator::Inc(number(argument, path, "increment")?),
+        "$mul" => UpdateOperator::Mul(number(argument, path, "multiply")?),
+        "$min" => UpdateOperator::Min(owned()),
+        "$max" => UpdateOperator::Max(owned()),
         "$currentDate" => current_date(argument)?,
-        "$bit" => Operator::Bit(BitwiseUpdate::parse(argument)?),
-        "$push" => Operator::Push(Push::parse(argument)?),
-        "$addToSet" => Operator::AddToSet(to_add(argument, env)?),
+        "$bit" => UpdateOperator::Bit(BitwiseUpdate::parse(argument)?),
+        "$push" => UpdateOperator::Push(Push::parse(argument)?),
+        "$addToSet" => UpdateOperator::AddToSet(to_add(argument, env)?),
         "$pop" => pop(argument, path)?,
-        "$pull" => Operator::Pull(PullCondition::parse(argument, env)?),
-        _ => Operator::PullAll(to_pull(argument)?),
+        "$pull" => UpdateOperator::Pull(PullCondition::parse(argument, env)?),
+        _ => UpdateOperator::PullAll(to_pull(argument)?),
     })
 }
 
@@ -161,7 +161,7 @@ fn add_rename(
     check_path(from)?;
     let dynamic =
         |path: &str| path.split('.').any(|it| it == "$" || super::tree::identifier(it).is_some());
-    tree.add(from, Operator::Renamed, filters)?;
+    tree.add(from, UpdateOperator::Renamed, filters)?;
     let Bson::String(to_path) = to else {
         return Err(Fault::bad_value(format!(
             "The 'to' field for $rename must be a string: {}",
@@ -196,7 +196,7 @@ fn add_rename(
     if dynamic(to_path) {
         return invalid(&format!("destination field for $rename may not be dynamic: {to_path}"));
     }
-    tree.add(to_path, Operator::Rename { from: from.to_owned() }, filters)
+    tree.add(to_path, UpdateOperator::Rename { from: from.to_owned() }, filters)
 }
 
 fn number(argument: &Bson, path: &str, verb: &str) -> Result<Bson, Fault> {
@@ -207,9 +207,9 @@ fn number(argument: &Bson, path: &str, verb: &str) -> Result<Bson, Fault> {
     Err(Fault::type_mismatch(format!("Cannot {verb} with non-numeric argument: {{{argument}}}")))
 }
 
-fn current_date(argument: &Bson) -> Result<Operator, Fault> {
+fn current_date(argument: &Bson) -> Result<UpdateOperator, Fault> {
     let options = match argument {
-        Bson::Boolean(_) => return Ok(Operator::CurrentDate),
+        Bson::Boolean(_) => return Ok(UpdateOperator::CurrentDate),
         Bson::Document(options) => options,
         other => {
             return Err(Fault::bad_value(format!(
@@ -225,8 +225,8 @@ fn current_date(argument: &Bson) -> Result<Operator, Fault> {
             return Err(Fault::bad_value(format!("Unrecognized $currentDate option: {key}")));
         }
         operator = match value.as_str() {
-            Some("date") => Some(Operator::CurrentDate),
-            Some("timestamp") => Some(Operator::CurrentTimestamp),
+            Some("date") => Some(UpdateOperator::CurrentDate),
+            Some("timestamp") => Some(UpdateOperator::CurrentTimestamp),
             Some(_) | None => None,
         };
         if operator.is_none() {
@@ -241,14 +241,14 @@ fn current_date(argument: &Bson) -> Result<Operator, Fault> {
     })
 }
 
-fn pop(argument: &Bson, path: &str) -> Result<Operator, Fault> {
+fn pop(argument: &Bson, path: &str) -> Result<UpdateOperator, Fault> {
     let Some(number) = Number::of(argument) else {
         let argument = text::field(path, argument);
         return Err(Fault::failed_to_parse(format!("Expected a number in: {argument}")));
     };
     match number.to_integer() {
-        Some(1) => Ok(Operator::PopLast),
-        Some(-1) => Ok(Operator::PopFirst),
+        Some(1) => Ok(UpdateOperator::PopLast),
+        Some(-1) => Ok(UpdateOperator::PopFirst),
         Some(other) => Err(Fault::failed_to_parse(format!("$pop expects 1 or -1, found: {other}"))),
         None => {
             let argument = text::field(path, argument);

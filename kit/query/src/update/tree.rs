@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use crate::{Code, Fault};
 
-use super::{array_filters::ArrayFilters, operator::Operator};
+use super::{array_filters::ArrayFilters, operator::UpdateOperator};
 
 /// Updates at a field and below it.
 #[derive(Clone, Debug)]
@@ -13,8 +13,8 @@ pub(super) enum UpdateNode {
     Fields(FieldUpdates),
     /// Updates of array elements.
     Elements(ElementUpdates),
-    /// Operator on the field itself.
-    Leaf(Arc<Operator>),
+    /// UpdateOperator on the field itself.
+    Leaf(Arc<UpdateOperator>),
 }
 
 /// Updates of fields, in the order of servers, which is the order of new fields.
@@ -58,7 +58,7 @@ impl FieldUpdates {
     pub(super) fn add(
         &mut self,
         path: &str,
-        operator: Operator,
+        operator: UpdateOperator,
         filters: &mut ArrayFilters,
     ) -> Result<(), Fault> {
         let parts: Vec<&str> = path.split('.').collect();
@@ -113,7 +113,7 @@ impl<'n> ChildSlot<'n> {
 fn add_below(
     mut below: ParentNode<'_>,
     parts: &[&str],
-    operator: Operator,
+    operator: UpdateOperator,
     filters: &mut ArrayFilters,
 ) -> Result<(), Fault> {
     let conflict = |at: usize| {

@@ -43,7 +43,7 @@ fn not_a_copy(n: i32) -> Resolved<Bson> {
 }
 
 #[test]
-fn the_first_or_the_last_copy_of_each_event_is_returned() {
+fn first_or_last_copy_of_each_event_is_returned() {
     let documents = [
         doc! { "n": 1, "_id": id(1, 1), "k": 1 },
         doc! { "n": 2, "_id": id(2, 0), "k": 1.0 },

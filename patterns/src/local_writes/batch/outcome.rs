@@ -25,13 +25,13 @@ pub(super) enum DocumentOutcome {
 }
 
 /// Returns the outcomes of `count` documents that were sent together.
-pub(super) fn of_each(
+pub(super) fn of_documents(
     count: usize,
-    answer: Result<InsertManyResult, Error>,
+    result: Result<InsertManyResult, Error>,
 ) -> Vec<DocumentOutcome> {
-    let Err(error) = answer else { return (0..count).map(|_| DocumentOutcome::Written).collect() };
+    let Err(error) = result else { return (0..count).map(|_| DocumentOutcome::Written).collect() };
     match &*error.kind {
-        ErrorKind::InsertMany(partial) => of_parts(count, &error, partial),
+        ErrorKind::InsertMany(partial) => of_partial_error(count, &error, partial),
         // The error applies to every document.
         _ => (0..count).map(|_| by_cause(error.clone())).collect(),
     }
@@ -44,20 +44,25 @@ pub(super) fn is_parse_failure(error: &Error) -> bool {
         ErrorKind::InsertMany(_) => false,
         ErrorKind::Command(error) if matches!(error.code, 15 | 22) => true, // Overflow, InvalidBSON
         _ => {
-            error.outcome().is_certainly_not_applied() && cause::of(error) == FailureCause::Document
+            error.outcome().is_certainly_not_applied()
+                && cause::classify(error) == FailureCause::Document
         }
     }
 }
 
 fn by_cause(error: Error) -> DocumentOutcome {
-    match cause::of(&error) {
+    match cause::classify(&error) {
         FailureCause::Document => DocumentOutcome::DocumentRejected(error),
         FailureCause::Datacenter => DocumentOutcome::DatacenterFailed(error),
         FailureCause::Unknown => DocumentOutcome::UnknownCause(error),
     }
 }
 
-fn of_parts(count: usize, error: &Error, partial: &InsertManyError) -> Vec<DocumentOutcome> {
+fn of_partial_error(
+    count: usize,
+    error: &Error,
+    partial: &InsertManyError,
+) -> Vec<DocumentOutcome> {
     let write_errors = partial.write_errors.iter().flatten();
     let mut write_errors: BTreeMap<_, _> = write_errors.map(|error| (error.index, error)).collect();
     // It applies to every inserted document.
@@ -70,7 +75,7 @@ fn of_parts(count: usize, error: &Error, partial: &InsertManyError) -> Vec<Docum
     (0..count)
         .map(|nth| {
             if let Some(write_error) = write_errors.remove(&nth) {
-                return by_cause(of_statement(error, write_error));
+                return by_cause(statement_error(error, write_error));
             }
             match (partial.inserted_ids.contains_key(&nth), &not_durable, end) {
                 (true, None, _) => DocumentOutcome::Written,
@@ -89,7 +94,7 @@ fn of_parts(count: usize, error: &Error, partial: &InsertManyError) -> Vec<Docum
 /// A server checks its record of retryable writes before it rejects a statement, but a shard behind a mongos
 /// may still execute an earlier attempt. So a statement is in doubt after several attempts, and after an error
 /// of a server state in which it may have begun.
-fn of_statement(error: &Error, write_error: &IndexedWriteError) -> Error {
+fn statement_error(error: &Error, write_error: &IndexedWriteError) -> Error {
     let wrote_nothing = error.contains_label(NO_WRITES_PERFORMED);
     let outcome = outcome_of_statement(write_error.code, wrote_nothing, error.attempt_count());
     let failure = WriteFailure::WriteError(write_error.clone().into());
@@ -97,7 +102,7 @@ fn of_statement(error: &Error, write_error: &IndexedWriteError) -> Error {
 }
 
 fn outcome_of_statement(code: i32, wrote_nothing: bool, attempts: usize) -> Outcome {
-    let of_document = cause::of_statement(code) == FailureCause::Document;
+    let of_document = cause::classify_statement(code) == FailureCause::Document;
     if wrote_nothing || attempts < 2 && (of_document || is_before_execution(code)) {
         Outcome::NotApplied
     } else {

@@ -246,7 +246,7 @@ fn draining_shard_is_a_contradiction() {
 }
 
 #[test]
-fn a_shard_of_another_datacenter_in_the_zone_is_a_contradiction() {
+fn shard_of_another_datacenter_in_the_zone_is_a_contradiction() {
     let mut cluster = ready();
     cluster.shards[1].zones.push("alfa".to_owned());
     let message = contradiction(&cluster);
@@ -254,7 +254,7 @@ fn a_shard_of_another_datacenter_in_the_zone_is_a_contradiction() {
 }
 
 #[test]
-fn another_shard_key_is_a_contradiction() {
+fn other_shard_key_is_a_contradiction() {
     let keys = [
         doc! { "datacenter": 1 },
         doc! { "datacenter": 1, "userid": "hashed" },
@@ -378,7 +378,7 @@ fn removal_removes_ranges_and_shards_of_the_layout_only() {
 }
 
 #[test]
-fn a_zone_that_another_collection_uses_keeps_its_shards() {
+fn zone_of_another_collection_keeps_its_shards() {
     let mut cluster = ready();
     cluster.ranges.push(range("app.others", doc! { "x": 1 }, doc! { "x": 2 }, "bravo"));
     let plan = removal(&layout(), &cluster);

@@ -9,7 +9,7 @@ use super::{BalancerVerdict, Status};
 use crate::zones::shell::ShellDocument;
 
 /// Largest number of misplaced chunks in the table.
-const SHOWN: usize = 10;
+const MAX_SHOWN_CHUNKS: usize = 10;
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,11 +53,11 @@ impl Status {
         }
         writeln!(f)?;
         let mut chunks = vec![row(["misplaced chunk", "up to", "on", "has keys of"])];
-        chunks.extend(self.misplaced.iter().take(SHOWN).map(|chunk| {
+        chunks.extend(self.misplaced.iter().take(MAX_SHOWN_CHUNKS).map(|chunk| {
             row([&shown(&chunk.min), &shown(&chunk.max), &chunk.shard, &chunk.datacenter])
         }));
         table(f, &chunks)?;
-        match self.misplaced.len().saturating_sub(SHOWN) {
+        match self.misplaced.len().saturating_sub(MAX_SHOWN_CHUNKS) {
             0 => Ok(()),
             more => writeln!(f, "and {more} more"),
         }

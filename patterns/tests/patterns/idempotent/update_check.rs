@@ -1,5 +1,5 @@
-//! The check of updates, judged by what updates do: whatever it calls idempotent leaves, carried out twice,
-//! what it leaves carried out once; and whatever it says is not has a document that shows it.
+//! Comparison of the check with real executions: an update that is idempotent by the check has the same result
+//! twice; each rejected form has a counterexample.
 
 mod generate;
 mod real;
@@ -19,14 +19,14 @@ use steadfast_query::{Environment, Fault, Filter, Update};
 
 use self::generate::Case;
 
-/// What a server knows at the first sending, or at the second: later, and with other dice.
-fn at_sending(number: u32) -> Environment {
+/// Returns the environment of an attempt: a later one has a later time and other random numbers.
+fn at_attempt(number: u32) -> Environment {
     let now = DateTime::from_millis(1_467_072_000_000 + i64::from(number) * 1000);
     let cluster_time = Timestamp { time: 1_467_072_000 + number, increment: 1 };
     Environment::new(now, cluster_time, u64::from(number))
 }
 
-/// A statement as a server has read it, if it takes it.
+/// A parsed update statement.
 struct Statement {
     update: Update,
     filter: Filter,
@@ -40,18 +40,14 @@ impl Statement {
         array_filters: &[Document],
         upsert: bool,
     ) -> Option<Self> {
-        let env = at_sending(0);
+        let env = at_attempt(0);
         let update = Update::parse(&Bson::from(update.clone()), array_filters, &env).ok()?;
         Some(Self { update, filter: Filter::parse(filter, &env).ok()?, upsert })
     }
 
-    /// What one sending makes of a collection with one document, or with none.
-    fn carry_out(
-        &self,
-        there: Option<&Document>,
-        sending: u32,
-    ) -> Result<Option<Document>, String> {
-        let env = at_sending(sending);
+    /// Executes the statement on a collection with one document, or with none.
+    fn execute(&self, there: Option<&Document>, attempt: u32) -> Result<Option<Document>, String> {
+        let env = at_attempt(attempt);
         let fault = |fault: Fault| format!("{fault:?}");
         if let Some(document) = there
             && self.filter.matches(document, &env).map_err(fault)?
@@ -73,15 +69,15 @@ impl Statement {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct CaseCounts {
     idempotent: usize,
     other: usize,
-    /// Idempotent ones that a server takes, and that change something.
+    /// Idempotent updates that the server accepts and that change the document.
     changing: usize,
     upserting: usize,
 }
 
-fn judge(case: &Case, tally: &mut Tally) {
+fn check_case(case: &Case, counts: &mut CaseCounts) {
     let Case { document, update, filter, array_filters, upsert } = case;
     let options = UpdateOptions::builder()
         .array_filters((!array_filters.is_empty()).then(|| array_filters.clone()))
@@ -89,56 +85,56 @@ fn judge(case: &Case, tally: &mut Tally) {
         .build();
     let modifications = UpdateModifications::from(update.clone());
     if !of_update_one(filter, &modifications, Some(&options)).is_idempotent() {
-        tally.other += 1;
+        counts.other += 1;
         return;
     }
-    tally.idempotent += 1;
+    counts.idempotent += 1;
     let Some(statement) = Statement::parse(update, filter, array_filters, *upsert) else { return };
-    // A statement that is refused changes nothing, however often.
-    let Ok(once) = statement.carry_out(document.as_ref(), 1) else { return };
+    // A statement that the server rejects changes nothing.
+    let Ok(once) = statement.execute(document.as_ref(), 1) else { return };
     if bytes(&once) != bytes(document) {
-        tally.changing += 1;
-        tally.upserting += usize::from(document.is_none());
+        counts.changing += 1;
+        counts.upserting += usize::from(document.is_none());
     }
-    let twice = statement.carry_out(once.as_ref(), 2).unwrap_or_else(|fault| {
-        panic!("the second is refused, {fault}: {case:#?}, of which the first made {once:?}")
+    let twice = statement.execute(once.as_ref(), 2).unwrap_or_else(|fault| {
+        panic!("the second is rejected, {fault}: {case:#?}, of which the first made {once:?}")
     });
     assert!(bytes(&once) == bytes(&twice), "{case:#?}: once {once:?}, twice {twice:?}");
 }
 
-/// Equal to the last bit, and a NaN equals a NaN.
+/// Compares documents by their bytes, so that a NaN equals a NaN.
 fn bytes(document: &Option<Document>) -> Option<Vec<u8>> {
     document.as_ref().map(|document| document.to_vec().unwrap())
 }
 
-/// Judges so many cases, the same in every run.
-fn judge_all(cases: impl Strategy<Value = Case>, count: usize) -> Tally {
-    let dice = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(Config::default(), dice);
-    let mut tally = Tally::default();
+/// Checks `count` cases, the same in every run.
+fn check_cases(cases: impl Strategy<Value = Case>, count: usize) -> CaseCounts {
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let mut counts = CaseCounts::default();
     for _ in 0..count {
-        judge(&cases.new_tree(&mut runner).unwrap().current(), &mut tally);
+        check_case(&cases.new_tree(&mut runner).unwrap().current(), &mut counts);
     }
-    tally
+    counts
 }
 
 #[test]
-fn what_is_called_idempotent_leaves_twice_what_it_leaves_once() {
+fn idempotent_update_has_the_same_result_twice() {
     const CASES: usize = 20_000;
-    let tally = judge_all(generate::cases(), CASES);
-    // The cases are worth something.
-    assert!(tally.idempotent > CASES / 2 && tally.other > CASES / 5, "{tally:?}");
-    assert!(tally.changing > CASES / 10 && tally.upserting > CASES / 100, "{tally:?}");
+    let counts = check_cases(generate::cases(), CASES);
+    // The generated cases cover all outcomes.
+    assert!(counts.idempotent > CASES / 2 && counts.other > CASES / 5, "{counts:?}");
+    assert!(counts.changing > CASES / 10 && counts.upserting > CASES / 100, "{counts:?}");
 }
 
 #[test]
-fn elements_that_are_called_safe_to_choose_again_are() {
+fn idempotent_array_update_has_the_same_result_twice() {
     const CASES: usize = 10_000;
-    let tally = judge_all(generate::cases_of_elements(), CASES);
-    assert!(tally.other > CASES / 10 && tally.changing > CASES / 10, "{tally:?}");
+    let counts = check_cases(generate::cases_of_elements(), CASES);
+    assert!(counts.other > CASES / 10 && counts.changing > CASES / 10, "{counts:?}");
 }
 
-/// A document of which a second sending makes something else than the first.
+/// Asserts that the check rejects the update, and that a second execution changes this document.
 fn assert_witness(
     update: Document,
     array_filters: &[Document],
@@ -152,13 +148,13 @@ fn assert_witness(
     );
     assert!(!verdict.is_idempotent(), "{update}: {verdict}");
     let statement = Statement::parse(&update, &filter, array_filters, false).unwrap();
-    let once = statement.carry_out(Some(&witness), 1).unwrap();
-    let twice = statement.carry_out(once.as_ref(), 2).unwrap();
+    let once = statement.execute(Some(&witness), 1).unwrap();
+    let twice = statement.execute(once.as_ref(), 2).unwrap();
     assert_ne!(once, twice, "{update}");
 }
 
 #[test]
-fn each_operator_that_is_called_not_idempotent_has_a_document_that_shows_it() {
+fn operator_that_is_not_idempotent_has_a_counterexample() {
     let x = |value: Bson| doc! { "_id": 1, "x": value };
     let empty = Bson::Timestamp(Timestamp { time: 0, increment: 0 });
     for (update, witness) in [
@@ -175,7 +171,7 @@ fn each_operator_that_is_called_not_idempotent_has_a_document_that_shows_it() {
 }
 
 #[test]
-fn each_way_to_choose_elements_that_is_not_safe_has_a_document_that_shows_it() {
+fn array_selection_that_is_not_idempotent_has_a_counterexample() {
     let fives: Bson = vec![5, 5].into();
     let positional = doc! { "$set": { "a.$": 6 } };
     assert_witness(positional, &[], doc! { "a": 5 }, doc! { "_id": 1, "a": fives });
@@ -189,7 +185,7 @@ fn each_way_to_choose_elements_that_is_not_safe_has_a_document_that_shows_it() {
 }
 
 #[test]
-fn a_pipeline_can_go_either_way_and_is_not_told() {
+fn idempotence_of_a_pipeline_is_unknown() {
     for pipeline in
         [vec![doc! { "$set": { "x": 1 } }], vec![doc! { "$set": { "x": { "$add": ["$x", 1] } } }]]
     {
@@ -199,14 +195,14 @@ fn a_pipeline_can_go_either_way_and_is_not_told() {
 }
 
 #[test]
-fn an_upsert_that_is_not_safe_has_a_case_that_shows_it() {
+fn upsert_that_is_not_idempotent_has_a_counterexample() {
     let set = doc! { "$set": { "v": 2 } };
     for filter in [doc! { "_id": 1, "v": 1 }, doc! { "_id": 1, "w": { "$gt": 1 } }] {
         let options = UpdateOptions::builder().upsert(true).build();
         let verdict = of_update_one(&filter, &set.clone().into(), Some(&options));
         assert!(!verdict.is_idempotent(), "{filter}");
         let statement = Statement::parse(&set, &filter, &[], true).unwrap();
-        let once = statement.carry_out(None, 1).unwrap();
-        statement.carry_out(once.as_ref(), 2).expect_err("the second is refused");
+        let once = statement.execute(None, 1).unwrap();
+        statement.execute(once.as_ref(), 2).expect_err("the second is rejected");
     }
 }

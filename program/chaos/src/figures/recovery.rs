@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::account::{Account, Told};
+use crate::account::{Account, ResultClass};
 
 /// A silence that begins later is not caused by the failover: an election takes less, even with the default
 /// `electionTimeoutMillis` of ten seconds.
@@ -49,7 +49,7 @@ impl Recovery {
 
 fn acknowledged(account: &Account) -> Vec<Acknowledged> {
     let mut acknowledged: Vec<_> = (account.records.iter())
-        .filter(|record| record.answer.told() == Told::Acknowledged)
+        .filter(|record| record.answer.class() == ResultClass::Acknowledged)
         .map(|record| Acknowledged { ended: record.began + record.took, began: record.began })
         .collect();
     acknowledged.sort_unstable();

@@ -135,7 +135,7 @@ fn hits_are_spread_over_the_duration_of_their_fault() {
     let figures = Figures::of(&account(500, Vec::new(), incidents));
     let hits: Vec<_> = figures.timeline.bins.iter().map(|bin| bin.hits).collect();
     assert_eq!(hits, [0, 3, 3, 6, 1]);
-    let cuts = Happened { incidents: 2, hits: 11, lost_replies: 0, lasted: ms(59_899) };
+    let cuts = FaultTotals { incidents: 2, hits: 11, lost_replies: 0, lasted: ms(59_899) };
     assert_eq!(figures.faults[&Fault::Cuts], cuts);
 }
 
@@ -182,11 +182,12 @@ fn errors_are_counted_with_the_results_of_their_operations() {
         record(2, 9, Answer::Acknowledged, &[(5, "late")]),
     ];
     let errors = Figures::of(&account(1_000, records, Vec::new())).errors;
-    let met = |what: &str, attempts, [acknowledged, not_applied, in_doubt]: [u64; 3]| Met {
-        what: what.to_owned(),
-        attempts,
-        answers: Answers { acknowledged, not_applied, in_doubt },
-    };
+    let met =
+        |what: &str, attempts, [acknowledged, not_applied, in_doubt]: [u64; 3]| ErrorFigures {
+            what: what.to_owned(),
+            attempts,
+            answers: Answers { acknowledged, not_applied, in_doubt },
+        };
     let expected =
         [met("broken", 3, [1, 0, 1]), met("rejected", 2, [1, 1, 0]), met("late", 1, [1, 0, 0])];
     assert_eq!(errors, expected);

@@ -118,11 +118,11 @@ fn transaction_that_is_applied_in_part_is_torn() {
 }
 
 #[test]
-fn mark_without_an_operation_is_unheard_of() {
+fn mark_without_an_operation_is_foreign() {
     let records = vec![(2, Kind::InsertOne, Answer::Acknowledged)];
     // 30 has no operation, operation 2 has only the mark 6, and 33 is not found.
     let verdict = judge(&account(records, &[(6, 1), (7, 1), (30, 2), (33, 0)]));
-    assert_eq!(verdict.unheard_of, [7, 30]);
+    assert_eq!(verdict.foreign, [7, 30]);
     assert!(verdict.duplicated.is_empty(), "it is reported once");
     assert!(!verdict.is_clean());
 }
@@ -178,7 +178,7 @@ fn simple_judge(account: &Account, numbers: u64) -> Verdict {
             let is_part = found.contains(&true) && found.contains(&false);
             is_part && first.is_some_and(|record| record.kind == Kind::Transaction)
         }),
-        unheard_of: marks(&|mark| result_of(mark).is_none() && times(mark) >= 1),
+        foreign: marks(&|mark| result_of(mark).is_none() && times(mark) >= 1),
         acknowledged: operations(&is_acknowledged),
         not_applied: operations(&is_not_applied),
         in_doubt: operations(&is_in_doubt),

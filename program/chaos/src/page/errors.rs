@@ -18,7 +18,7 @@ pub(super) fn section(run: &Report) -> Markup {
         return super::section("errors", title, &html! { p { "No attempt failed." } });
     }
     let titles = ["error", "attempts", "operations", "acknowledged", "not applied", "in doubt"];
-    let row = |met: &crate::figures::Met| {
+    let row = |met: &crate::figures::ErrorFigures| {
         let answers = &met.answers;
         let cells = [
             met.attempts,

@@ -9,7 +9,7 @@ use crate::{
     Report,
     account::Kind,
     contradiction::{Contradiction, TORN},
-    figures::Happened,
+    figures::FaultTotals,
     judge::Verdict,
     plan::{Fault, Servers},
     strategy::Strategy,
@@ -130,7 +130,7 @@ fn lead(run: &Report) -> Markup {
     }
 }
 
-fn fault_summary(fault: Fault, happened: &Happened) -> String {
+fn fault_summary(fault: Fault, happened: &FaultTotals) -> String {
     let what = match fault {
         Fault::Cuts => "connections broke",
         Fault::Slow => "a member replied late",

@@ -93,13 +93,13 @@ fn primary_is_the_first_and_most_frequent_target() {
         let long =
             Schedule::of(&plan(seed, &[Fault::Kill, Fault::Freeze], Duration::from_secs(600)));
         let target = |planned: &Planned| match planned.trouble {
-            Trouble::Kill(who) | Trouble::Freeze(who) => who,
+            FaultAction::Kill(who) | FaultAction::Freeze(who) => who,
             _ => unreachable!("{planned:?}"),
         };
-        let primaries = long.members.iter().filter(|it| target(it) == Who::Primary).count();
+        let primaries = long.members.iter().filter(|it| target(it) == FaultTarget::Primary).count();
         assert!(primaries * 2 > long.members.len() && primaries < long.members.len());
         let short = Schedule::of(&plan(seed, &[Fault::Kill], Duration::from_secs(10)));
-        assert_eq!(target(&short.members[0]), Who::Primary);
+        assert_eq!(target(&short.members[0]), FaultTarget::Primary);
     }
 }
 
@@ -110,10 +110,15 @@ fn sharded_cluster_has_faults_of_each_mongos_and_frequent_migrations() {
         let plan = plan(seed, &faults, Duration::from_secs(600));
         let schedule = Schedule::of(&Plan { servers: Servers::Sharded, ..plan });
         let target = |planned: &Planned| match planned.trouble {
-            Trouble::Kill(who) | Trouble::Freeze(who) => Some(who),
+            FaultAction::Kill(who) | FaultAction::Freeze(who) => Some(who),
             _ => None,
         };
-        for wanted in [Who::Primary, Who::Secondary(0), Who::Mongos(0), Who::Mongos(1)] {
+        for wanted in [
+            FaultTarget::Primary,
+            FaultTarget::Secondary(0),
+            FaultTarget::Mongos(0),
+            FaultTarget::Mongos(1),
+        ] {
             assert!(schedule.members.iter().any(|it| target(it) == Some(wanted)), "{wanted:?}");
         }
         assert!(schedule.migrations.len() > 100, "{}", schedule.migrations.len());
@@ -125,7 +130,7 @@ fn about_one_connection_breaks_per_second_at_any_rate() {
     let chances = |rate: u32| -> Vec<u32> {
         let plan = Plan { rate, ..plan(3, &[Fault::Cuts], Duration::from_secs(600)) };
         let chance = |planned: &Planned| match planned.trouble {
-            Trouble::Cuts { per_mille, .. } => per_mille,
+            FaultAction::Cuts { per_mille, .. } => per_mille,
             other => unreachable!("{other:?}"),
         };
         Schedule::of(&plan).cuts.iter().map(chance).collect()

@@ -9,7 +9,7 @@ use super::{
     Result,
     set::{MEMBERS, Member, Role, meant},
 };
-use crate::schedule::Who;
+use crate::schedule::FaultTarget;
 
 const ELECTION_TIMEOUT: Duration = Duration::from_millis(500);
 /// Many times the usual recovery time.
@@ -44,7 +44,7 @@ impl Embedded {
         self.set.faults()
     }
 
-    pub(super) async fn find(&self, who: Who) -> Result<Member> {
+    pub(super) async fn find(&self, who: FaultTarget) -> Result<Member> {
         let primary = self.primary().await?;
         Ok(self.member(meant(who, primary, MEMBERS), primary))
     }

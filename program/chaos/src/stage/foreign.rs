@@ -24,7 +24,7 @@ use super::{
 use crate::{
     observer::Observer,
     plan::{CLAIM, Fault, InvalidPlan, Plan},
-    schedule::Who,
+    schedule::FaultTarget,
 };
 
 /// Time-out of the election of another primary.
@@ -101,7 +101,7 @@ impl Foreign {
         self.is_written.store(true, Relaxed);
     }
 
-    pub(super) async fn find_member(&self, who: Who) -> Result<Member> {
+    pub(super) async fn find_member(&self, who: FaultTarget) -> Result<Member> {
         if let Topology::Sharded(hosts) = &self.topology {
             let number = meant(who, 0, hosts.len());
             let address = hosts.get(number).cloned().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Foreign {
     }
 
     pub(super) async fn step_down(&self) -> Result<Member> {
-        let primary = self.find_member(Who::Primary).await?;
+        let primary = self.find_member(FaultTarget::Primary).await?;
         let command = doc! {
             "replSetStepDown": STEP_DOWN_SECS,
             "secondaryCatchUpPeriodSecs": CATCH_UP_SECS,

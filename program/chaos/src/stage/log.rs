@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{sync::watch, time::sleep_until};
 
-use super::network::Met;
+use super::network::IncidentHits;
 use crate::{account::Incident, live::Live, plan::Fault};
 
 /// Time since the beginning of the load, and the signals that end the faults.
@@ -79,7 +79,7 @@ impl Log {
     }
 
     /// Records the end of a fault, with its hits.
-    pub(super) fn ends(&self, Open(mut incident): Open, met: Met) {
+    pub(super) fn ends(&self, Open(mut incident): Open, met: IncidentHits) {
         incident.ended = self.began.elapsed();
         incident.hits = met.requests;
         incident.lost_replies = met.lost_replies;

@@ -13,7 +13,7 @@ use super::{
     Result,
     set::{MEMBERS, Member, Role, meant},
 };
-use crate::{observer::Observer, schedule::Who};
+use crate::{observer::Observer, schedule::FaultTarget};
 
 /// A replica set that is stopped when this value is dropped.
 pub(super) struct Mongods {
@@ -45,7 +45,7 @@ impl Mongods {
         self.set.uri()
     }
 
-    pub(super) async fn find(&self, who: Who) -> Result<Member> {
+    pub(super) async fn find(&self, who: FaultTarget) -> Result<Member> {
         let primary = self.on(ReplicaSet::wait_for_primary).await?;
         Ok(self.member(meant(who, primary, MEMBERS), primary))
     }

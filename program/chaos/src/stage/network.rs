@@ -118,7 +118,7 @@ impl Network {
     }
 
     /// Removes the rules of an incident. Returns its hits.
-    pub(super) fn lift(&self, rules: &Rules) -> Met {
+    pub(super) fn lift(&self, rules: &Rules) -> IncidentHits {
         for name in &rules.names {
             self.proxy.remove(name);
         }
@@ -156,7 +156,7 @@ pub(super) fn login_of(uri: &str) -> &str {
 
 /// Requests that an incident has affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct IncidentHits {
     pub(super) requests: u64,
     /// Requests among them that the server had executed when the reply was lost.
     pub(super) lost_replies: u64,
@@ -165,7 +165,7 @@ pub(super) struct Met {
 /// Hits of each incident.
 #[derive(Debug, Default)]
 struct Hits {
-    by_incident: Mutex<BTreeMap<u64, Met>>,
+    by_incident: Mutex<BTreeMap<u64, IncidentHits>>,
     live: OnceLock<Arc<Live>>,
 }
 
@@ -183,7 +183,7 @@ impl Hits {
         if let Some((incident, cut)) = met {
             let is_lost_reply = cut.starts_with(NO_REPLY) || cut.starts_with(HALF_A_REPLY);
             let mut all = self.by_incident.lock().unwrap_or_else(PoisonError::into_inner);
-            let met: &mut Met = all.entry(incident).or_default();
+            let met: &mut IncidentHits = all.entry(incident).or_default();
             met.requests += 1;
             met.lost_replies += u64::from(is_lost_reply);
             drop(all);
@@ -193,7 +193,7 @@ impl Hits {
         }
     }
 
-    fn of(&self, incident: u64) -> Met {
+    fn of(&self, incident: u64) -> IncidentHits {
         let all = self.by_incident.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&incident).copied().unwrap_or_default()
     }
@@ -217,7 +217,7 @@ mod tests {
         hits.count(&rules, "lost the reply after the execution");
         hits.count(&rules[1..], "lost the reply after the execution");
         hits.count(&[name(5, "a part of the request")], "passed 40 bytes of the request on");
-        let met = |requests, lost_replies| Met { requests, lost_replies };
+        let met = |requests, lost_replies| IncidentHits { requests, lost_replies };
         assert_eq!((hits.of(3), hits.of(5), hits.of(4)), (met(1, 0), met(3, 2), met(0, 0)));
     }
 }

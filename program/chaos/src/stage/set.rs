@@ -10,7 +10,7 @@ use super::{mongod::Mongods, sharded::Cluster};
 use crate::{
     observer::Observer,
     plan::{Plan, Servers},
-    schedule::Who,
+    schedule::FaultTarget,
 };
 
 /// Members of a replica set that the run starts.
@@ -84,14 +84,14 @@ impl Member {
 }
 
 /// Returns the number of the server that is the target of a fault.
-pub(super) fn meant(who: Who, primary: usize, members: usize) -> usize {
+pub(super) fn meant(who: FaultTarget, primary: usize, members: usize) -> usize {
     match who {
-        Who::Primary => primary,
-        Who::Secondary(nth) => {
+        FaultTarget::Primary => primary,
+        FaultTarget::Secondary(nth) => {
             let others = members.saturating_sub(1).max(1);
             (primary + 1 + nth % others) % members.max(1)
         }
-        Who::Mongos(nth) => nth % members.max(1),
+        FaultTarget::Mongos(nth) => nth % members.max(1),
     }
 }
 
@@ -140,7 +140,7 @@ impl Set {
         }
     }
 
-    pub(super) fn straight_uri(&self) -> String {
+    pub(super) fn direct_uri(&self) -> String {
         match self {
             Self::Embedded(set) => set.uri(),
             #[cfg(unix)]
@@ -155,7 +155,7 @@ impl Set {
     pub(super) fn resolved_uri(&self) -> String {
         match self {
             Self::Foreign(set) => set.resolved_uri().to_owned(),
-            other => other.straight_uri(),
+            other => other.direct_uri(),
         }
     }
 
@@ -167,7 +167,7 @@ impl Set {
     }
 
     /// Returns the current server of a target. Waits for a primary.
-    pub(super) async fn find(&self, who: Who) -> Result<Member> {
+    pub(super) async fn find(&self, who: FaultTarget) -> Result<Member> {
         match self {
             Self::Embedded(set) => set.find(who).await,
             #[cfg(unix)]
@@ -182,8 +182,8 @@ impl Set {
     pub(super) async fn busiest(&self) -> Result<Member> {
         match self {
             #[cfg(unix)]
-            Self::Sharded(set) => set.find(Who::Mongos(0)).await,
-            other => other.find(Who::Primary).await,
+            Self::Sharded(set) => set.find(FaultTarget::Mongos(0)).await,
+            other => other.find(FaultTarget::Primary).await,
         }
     }
 
@@ -312,12 +312,13 @@ mod tests {
     #[test]
     fn secondaries_are_the_members_other_than_the_primary() {
         for primary in 0..3 {
-            assert_eq!(meant(Who::Primary, primary, 3), primary);
-            let others: Vec<_> = (0..4).map(|nth| meant(Who::Secondary(nth), primary, 3)).collect();
+            assert_eq!(meant(FaultTarget::Primary, primary, 3), primary);
+            let others: Vec<_> =
+                (0..4).map(|nth| meant(FaultTarget::Secondary(nth), primary, 3)).collect();
             assert!(!others.contains(&primary));
             assert_ne!(others[0], others[1]);
             assert_eq!(others[..2], others[2..]);
         }
-        assert_eq!(meant(Who::Secondary(1), 0, 1), 0);
+        assert_eq!(meant(FaultTarget::Secondary(1), 0, 1), 0);
     }
 }

@@ -18,7 +18,7 @@ use super::{
     Result,
     set::{MEMBERS, Member, Migration, Role, meant},
 };
-use crate::{observer::Observer, schedule::Who};
+use crate::{observer::Observer, schedule::FaultTarget};
 
 const SHARDS: usize = 2;
 const MONGOS: usize = 2;
@@ -99,8 +99,8 @@ impl Cluster {
         self.cluster.uri()
     }
 
-    pub(super) async fn find(&self, who: Who) -> Result<Member> {
-        if let Who::Mongos(_) = who {
+    pub(super) async fn find(&self, who: FaultTarget) -> Result<Member> {
+        if let FaultTarget::Mongos(_) = who {
             let number = meant(who, 0, MONGOS);
             let address = self.cluster.mongos()[number].address().to_string();
             return Ok(Member { number, address, role: Role::Mongos, shard: None });

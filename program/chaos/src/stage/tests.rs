@@ -132,7 +132,7 @@ async fn embedded_servers_recover_from_every_fault() {
 
 /// Checks that a write with `w: 3` succeeds.
 async fn assert_all_members_run(stage: &Stage) {
-    let uri = format!("{}&w=3&wtimeoutMS=60000", stage.straight_uri());
+    let uri = format!("{}&w=3&wtimeoutMS=60000", stage.direct_uri());
     let client = Client::with_uri_str(uri).await.unwrap();
     client.database("stage").collection("last").insert_one(doc! {}).await.unwrap();
 }

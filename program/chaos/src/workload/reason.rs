@@ -48,7 +48,7 @@ pub(super) fn of_unsent(reason: &str) -> &'static str {
     let has = |words: &str| reason.to_ascii_lowercase().contains(words);
     match () {
         // The message may contain "connection refused" as the error of the other operation.
-        () if has("were given up because") => NO_CONNECTION,
+        () if has("was cleared after another error") => NO_CONNECTION,
         () if has(CONNECTION_REFUSED) => CONNECTION_REFUSED,
         () => NO_CONNECTION,
     }
@@ -142,9 +142,14 @@ mod tests {
         let refused = "I/O error: Connection refused (os error 111) (server 127.0.0.1:40123)";
         assert_eq!(of_unsent(refused), "connection refused");
         let cleared = format!(
-            "the connections to 127.0.0.1:40123 were given up because another operation failed: {refused}"
+            "the connection pool of 127.0.0.1:40123 was cleared after another error: {refused}"
         );
         assert_eq!(of_unsent(&cleared), "no connection");
-        assert_eq!(of_unsent("there are no connections to 127.0.0.1:40123 yet"), "no connection");
+        assert_eq!(
+            of_unsent(
+                "the connection pool of 127.0.0.1:40123 is paused until a heartbeat succeeds"
+            ),
+            "no connection"
+        );
     }
 }

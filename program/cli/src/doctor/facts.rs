@@ -129,7 +129,7 @@ impl Server {
             ServerType::RsSecondary => "secondary",
             ServerType::RsArbiter => "arbiter",
             ServerType::RsOther => "not ready",
-            ServerType::RsGhost => "no member",
+            ServerType::RsGhost => "uninitiated",
             ServerType::LoadBalancer => "load balancer",
             ServerType::Unknown => "unreachable",
             _ => "unknown",

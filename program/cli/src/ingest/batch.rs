@@ -1,4 +1,4 @@
-//! Records that are written together, as the reading thread makes them.
+//! Batches of records, made by the reading thread.
 
 use std::{
     io::{self, BufRead},
@@ -17,23 +17,23 @@ use super::{
     split::{LONGEST, Position, Splitter},
 };
 
-/// A batch is full with so many bytes, however few its records are.
+/// Size in bytes at which a batch is complete.
 const BYTES: usize = 4 << 20;
 
-/// Some records of a source that follow each other.
+/// Consecutive records of a source.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Their number among all batches of this run.
+    /// Number of the batch in this run.
     pub(super) sequence: u64,
-    /// Which of the sources.
+    /// Index of the source.
     pub(super) source: usize,
-    /// The names of the fields, of CSV.
+    /// Field names of CSV.
     pub(super) header: Arc<[String]>,
     pub(super) text: Vec<u8>,
     pub(super) records: Vec<RecordSlice>,
-    /// After the last of them.
+    /// Position after the last record.
     pub(super) end: Position,
-    /// How many bytes of the source these are.
+    /// Number of bytes in the source.
     pub(super) bytes: u64,
 }
 
@@ -46,21 +46,22 @@ pub(super) struct RecordSlice {
     pub(super) is_ended: bool,
 }
 
-/// A batch as documents.
+/// A batch parsed into documents.
 #[derive(Debug)]
 pub(super) struct ParsedBatch {
     pub(super) batch: Batch,
-    /// After the last of them that need not be read again.
+    /// Position after the last record that need not be read again.
     pub(super) end: Position,
     pub(super) documents: Vec<RawDocumentBuf>,
-    /// Which record each of them is.
-    pub(super) of: Vec<usize>,
+    /// Index of the record of each document.
+    pub(super) record_indexes: Vec<usize>,
     pub(super) rejects: Vec<Reject>,
 }
 
 impl Batch {
     fn parse(self, source: &Source, shape: &Shape) -> ParsedBatch {
-        let (mut documents, mut of, mut rejects) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut documents, mut record_indexes) = (Vec::new(), Vec::new());
+        let mut rejects = Vec::new();
         let mut end = self.end;
         for (index, record) in self.records.iter().enumerate() {
             let origin = Origin {
@@ -70,26 +71,26 @@ impl Batch {
                 offset: record.at.offset,
             };
             let document = if record.is_too_long {
-                Err(format!("it is longer than {LONGEST} bytes"))
+                Err(format!("the record is longer than {LONGEST} bytes"))
             } else {
                 shape.document(&self.text[record.range.clone()], origin)
             };
             match document {
                 Ok(Some(document)) => {
                     documents.push(document);
-                    of.push(index);
+                    record_indexes.push(index);
                 }
                 Ok(None) => {}
                 Err(reason) => {
                     rejects.push(self.reject(index, reason));
-                    // The rest of it may be written to the file later.
+                    // The rest of the line may be appended to the file later.
                     if !record.is_ended {
                         end = record.at;
                     }
                 }
             }
         }
-        ParsedBatch { batch: self, end, documents, of, rejects }
+        ParsedBatch { batch: self, end, documents, record_indexes, rejects }
     }
 
     pub(super) fn reject(&self, index: usize, reason: String) -> Reject {
@@ -99,8 +100,7 @@ impl Batch {
     }
 }
 
-/// Reads sources from these positions on, and sends what they have in batches, until it is stopped. It waits
-/// while nobody takes them.
+/// Reads sources from the given positions, and sends batches until it is stopped. Blocks while the channel is full.
 pub(super) struct BatchReader {
     pub(super) sources: Arc<Vec<Source>>,
     pub(super) from: Vec<Position>,
@@ -118,7 +118,7 @@ impl BatchReader {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => {
-                    // If nobody hears it, the run has ended already.
+                    // Without a receiver, the run has ended already.
                     let _ = self.send.blocking_send(Err(format!("{}: {error}", source.file)));
                     return;
                 }
@@ -126,7 +126,7 @@ impl BatchReader {
         }
     }
 
-    /// Gives whether to go on.
+    /// Reads a source. Returns `false` if the run has ended.
     fn read(&self, source: &Source, index: usize, sequence: &mut u64) -> io::Result<bool> {
         let from = self.from[index];
         let (mut records, header) = begin(source, from)?;
@@ -147,7 +147,7 @@ impl BatchReader {
                     is_too_long: piece.is_too_long,
                     is_ended: piece.is_ended,
                 });
-                // More of a stream may be long in coming.
+                // The next bytes of a stream may come much later.
                 if !source.is_file() && records.input().is_drained() {
                     break;
                 }
@@ -182,7 +182,7 @@ impl BatchReader {
 
 type Records = Splitter<RecordInput>;
 
-/// Records from a position on, and the names of the fields.
+/// Returns the records from a position on, and the field names.
 fn begin(source: &Source, from: Position) -> io::Result<(Records, Vec<String>)> {
     let at = |position| -> io::Result<Records> {
         Ok(Splitter::new(RecordInput::new(source.reader(position)?), source.format, position))
@@ -191,7 +191,7 @@ fn begin(source: &Source, from: Position) -> io::Result<(Records, Vec<String>)> 
     let mut text = Vec::new();
     let mut header = Vec::new();
     if source.format == Format::Csv && records.next(&mut text)?.is_some() {
-        header = named(&text).map_err(io::Error::other)?;
+        header = parse_header(&text).map_err(io::Error::other)?;
     }
     if from.offset <= records.position().offset {
         return Ok((records, header));
@@ -204,8 +204,8 @@ fn begin(source: &Source, from: Position) -> io::Result<(Records, Vec<String>)> 
         if records.next(&mut text)?.is_none() {
             let ends = records.position().offset;
             return Err(io::Error::other(format!(
-                "it ends after {ends} bytes, and by the checkpoint {} were ingested: it is another, or \
-                 not complete",
+                "the stream ends after {ends} bytes, but the checkpoint has {} ingested bytes; it is another \
+                 stream or incomplete",
                 from.offset
             )));
         }
@@ -213,15 +213,15 @@ fn begin(source: &Source, from: Position) -> io::Result<(Records, Vec<String>)> 
     Ok((records, header))
 }
 
-fn named(record: &[u8]) -> Result<Vec<String>, String> {
+fn parse_header(record: &[u8]) -> Result<Vec<String>, String> {
     let text = std::str::from_utf8(record).map_err(|_| "the header is not UTF-8".to_owned())?;
     csv::header(without_mark(text, 0))
 }
 
-/// What is read, and whether the next read asks the system for more.
+/// Buffered input that shows whether the next read needs a system call.
 struct RecordInput {
     input: Box<dyn BufRead + Send>,
-    /// What was seen and not yet taken.
+    /// Number of bytes that are buffered and not consumed.
     ahead: usize,
 }
 

@@ -36,7 +36,7 @@ struct Content {
     sources: Vec<Entry>,
 }
 
-/// CsvState in a source.
+/// Position in a source.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     source: String,
@@ -55,19 +55,18 @@ impl Checkpoint {
         let wrong = |why: String| WrongArguments(format!("--checkpoint {}: {why}", path.display()));
         // A device or a pipe must not be replaced, and reading it may not end.
         if fs::metadata(path).is_ok_and(|it| !it.is_file()) {
-            return Err(wrong("it is not a file".to_owned()));
+            return Err(wrong("not a regular file".to_owned()));
         }
         let claim = Claim::on(path).map_err(|error| match error {
             TryLockError::WouldBlock => wrong(
-                "another run is at work with it; wait for its end, or give this one a checkpoint of its own"
+                "another run is using this checkpoint; wait for its end, or use another file"
                     .to_owned(),
             ),
-            TryLockError::Error(error) => wrong(format!("it cannot be written: {error}")),
+            TryLockError::Error(error) => wrong(format!("cannot be written: {error}")),
         })?;
         let content = match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice::<Content>(&bytes).map_err(|error| {
-                wrong(format!("this is not a checkpoint of this program: {error}"))
-            })?,
+            Ok(bytes) => serde_json::from_slice::<Content>(&bytes)
+                .map_err(|error| wrong(format!("not a checkpoint of this program: {error}")))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Content { version: VERSION, collection: collection.to_owned(), sources: Vec::new() }
             }
@@ -75,19 +74,19 @@ impl Checkpoint {
         };
         if content.version != VERSION {
             return Err(wrong(format!(
-                "another version of this program wrote it ({})",
+                "written by another version of this program (format {}, expected {VERSION})",
                 content.version
             )));
         }
         if content.collection != collection {
             let other = &content.collection;
             return Err(wrong(format!(
-                "it is about {other}, not {collection}; give each collection a checkpoint of its own"
+                "belongs to {other}, not to {collection}; use one checkpoint per collection"
             )));
         }
         let checkpoint = Self { path: path.to_owned(), content, _claim: claim };
-        let tried = checkpoint.write_beside().and_then(fs::remove_file);
-        tried.map_err(|error| wrong(format!("it cannot be written: {error}")))?;
+        let tried = checkpoint.write_new_file().and_then(fs::remove_file);
+        tried.map_err(|error| wrong(format!("cannot be written: {error}")))?;
         Ok(checkpoint)
     }
 
@@ -104,10 +103,9 @@ impl Checkpoint {
         match self.change(entry, source) {
             None => Ok(Position { offset: entry.offset, lines: entry.lines }),
             Some(change) => Err(WrongArguments(format!(
-                "{}: {change}. By the checkpoint {}, the first {} bytes of it are ingested. If it is \
-                 another file, give it another checkpoint, or another name with --source; if it was \
-                 changed, its records may be there already by other keys: delete the checkpoint to ingest \
-                 it all even so",
+                "{}: {change}; the checkpoint {} says that its first {} bytes are ingested. For another file, use \
+                 another checkpoint or --source. If the file was changed, its records may exist with other keys; \
+                 delete the checkpoint to ingest all of it",
                 source.file,
                 self.path.display(),
                 entry.offset,
@@ -120,23 +118,22 @@ impl Checkpoint {
             return None;
         }
         if entry.head != source.head {
-            return Some("it does not begin as it did".to_owned());
+            return Some("its beginning has changed".to_owned());
         }
         if entry.source != source.name {
-            return Some(format!("its records were known by the name {:?}", entry.source));
+            return Some(format!("its source name was {:?}", entry.source));
         }
         if let Some(size) = source.size.filter(|size| *size < entry.offset) {
-            return Some(format!("it is shorter than it was, {size} bytes"));
+            return Some(format!("it is shorter than before ({size} bytes)"));
         }
-        if source.format == Format::Csv && source.goes_on_at(entry.offset).unwrap_or(false) {
+        if source.format == Format::Csv && source.line_continues_at(entry.offset).unwrap_or(false) {
             return Some(
-                "its last record was ingested before its line was at an end, and goes on now"
-                    .to_owned(),
+                "its last record was ingested without a line end, and is longer now".to_owned(),
             );
         }
         match (&entry.tail, source.tail(entry.offset)) {
             (Some(before), Ok(Some(now))) if *before != now => {
-                Some("it has changed, and did not only grow".to_owned())
+                Some("it was changed other than by appending".to_owned())
             }
             (_, Err(error)) => Some(error.to_string()),
             (_, Ok(_)) => None,
@@ -162,20 +159,17 @@ impl Checkpoint {
 
     /// Writes the file.
     pub(super) fn write(&self) -> io::Result<()> {
-        let written = self.write_beside().and_then(|new| fs::rename(new, &self.path));
+        let written = self.write_new_file().and_then(|new| fs::rename(new, &self.path));
         written.map_err(|error| {
             let path = self.path.display();
-            io::Error::new(
-                error.kind(),
-                format!("--checkpoint {path}: it cannot be written: {error}"),
-            )
+            io::Error::new(error.kind(), format!("--checkpoint {path}: cannot be written: {error}"))
         })?;
         save::sync_folder(&self.path)
     }
 
     /// Writes a new file in the same folder, durably. Its name is always the same: one that a killed program left is
     /// overwritten. After an error, it is deleted.
-    fn write_beside(&self) -> io::Result<PathBuf> {
+    fn write_new_file(&self) -> io::Result<PathBuf> {
         let mut name = self.path.clone().into_os_string();
         name.push(".new");
         let new = PathBuf::from(name);

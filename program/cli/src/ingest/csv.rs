@@ -2,7 +2,7 @@
 
 use steadfast::bson::{Bson, Document};
 
-/// CsvState within a record, after a byte. Quotes are those of RFC 4180; within an unquoted field, a quote is an
+/// Parser state within a record, after a byte. Quotes are those of RFC 4180; within an unquoted field, a quote is an
 /// ordinary character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CsvState {
@@ -14,7 +14,7 @@ pub(super) enum CsvState {
 }
 
 impl CsvState {
-    /// Returns the position after another byte.
+    /// Returns the state after another byte.
     pub(super) fn after(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::FieldStart | Self::Quote, b'"') => Self::Quoted,
@@ -29,14 +29,14 @@ impl CsvState {
 /// Returns the fields of a record.
 pub(super) fn fields(record: &str) -> Result<Vec<String>, String> {
     let (mut fields, mut field) = (Vec::new(), Vec::new());
-    let mut position = CsvState::FieldStart;
+    let mut state = CsvState::FieldStart;
     let text = |bytes: &mut Vec<u8>| {
         String::from_utf8(std::mem::take(bytes)).expect("text is cut at ASCII characters")
     };
     for &byte in record.as_bytes() {
-        let before = position;
-        position = before.after(byte);
-        match (before, position) {
+        let before = state;
+        state = before.after(byte);
+        match (before, state) {
             (_, CsvState::FieldStart) => fields.push(text(&mut field)),
             (CsvState::FieldStart, CsvState::Quoted) | (CsvState::Quoted, CsvState::Quote) => {}
             (CsvState::Quote, CsvState::Unquoted) => {
@@ -46,7 +46,7 @@ pub(super) fn fields(record: &str) -> Result<Vec<String>, String> {
             _ => field.push(byte),
         }
     }
-    if position == CsvState::Quoted {
+    if state == CsvState::Quoted {
         return Err("a quote is opened and never closed".to_owned());
     }
     fields.push(text(&mut field));
@@ -74,7 +74,11 @@ pub(super) fn header(record: &str) -> Result<Vec<String>, String> {
 pub(super) fn document(names: &[String], record: &str, is_typed: bool) -> Result<Document, String> {
     let fields = fields(record)?;
     if fields.len() != names.len() {
-        return Err(format!("it has {} fields, but the header has {}", fields.len(), names.len()));
+        return Err(format!(
+            "the record has {} fields, but the header has {}",
+            fields.len(),
+            names.len()
+        ));
     }
     let value = |text: String| if is_typed { typed(text) } else { Bson::String(text) };
     Ok(names.iter().cloned().zip(fields.into_iter().map(value)).collect())

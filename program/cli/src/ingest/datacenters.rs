@@ -1,4 +1,4 @@
-//! The datacenters on the command line: names of one cluster's, or each with its connection string.
+//! Value of `--datacenters`: names of one cluster, or names with connection strings.
 
 use std::error::Error;
 
@@ -13,13 +13,13 @@ use crate::{
 /// Datacenters, nearest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Datacenters {
-    /// Of one sharded cluster, which the zones tie to shards.
+    /// Datacenters of one sharded cluster with zones.
     OfCluster(Vec<String>),
-    /// With a deployment each: names and connection strings.
-    Apart(Vec<(String, Address)>),
+    /// Separate deployments: names and connection strings.
+    Separate(Vec<(String, Address)>),
 }
 
-/// A connection string. It is not shown: there may be a password in it.
+/// A connection string. `Debug` hides it because it may contain a password.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address(String);
 
@@ -29,13 +29,13 @@ impl std::fmt::Debug for Address {
     }
 }
 
-/// A value parser for arguments.
+/// Parses the value of `--datacenters`.
 pub(super) fn parse(text: &str) -> Result<Datacenters, String> {
     let mut parts: Vec<String> = Vec::new();
     for part in text.split(',') {
         match parts.last_mut() {
             // A connection string may have commas, between its hosts.
-            Some(last) if last.contains("=mongodb") && named(part).is_none() => {
+            Some(last) if last.contains("=mongodb") && name_and_uri(part).is_none() => {
                 last.push(',');
                 last.push_str(part);
             }
@@ -43,22 +43,22 @@ pub(super) fn parse(text: &str) -> Result<Datacenters, String> {
         }
     }
     if parts.iter().any(String::is_empty) {
-        return Err("the name of a datacenter is empty".to_owned());
+        return Err("a datacenter name is empty".to_owned());
     }
-    let apart: Vec<_> = parts.iter().filter_map(|part| named(part)).collect();
+    let apart: Vec<_> = parts.iter().filter_map(|part| name_and_uri(part)).collect();
     if apart.len() == parts.len() {
-        return Ok(Datacenters::Apart(apart));
+        return Ok(Datacenters::Separate(apart));
     }
     if apart.is_empty() && !parts.iter().any(|part| part.contains(['=', '/'])) {
         return Ok(Datacenters::OfCluster(parts));
     }
-    Err("write names, such as alfa,bravo, or names with connection strings, such as \
+    Err("expected names, such as alfa,bravo, or names with connection strings, such as \
          alfa=mongodb://a,bravo=mongodb://b"
         .to_owned())
 }
 
-/// A name and a connection string.
-fn named(part: &str) -> Option<(String, Address)> {
+/// Parses a name with a connection string.
+fn name_and_uri(part: &str) -> Option<(String, Address)> {
     let (name, uri) = part.split_once('=')?;
     let is_name = !name.is_empty() && !name.contains(['/', ':', '?', '&', '@']);
     let is_uri = uri.starts_with("mongodb://") || uri.starts_with("mongodb+srv://");
@@ -66,8 +66,8 @@ fn named(part: &str) -> Option<(String, Address)> {
 }
 
 impl Datacenters {
-    /// A writer for all of them. A datacenter that is gone is no reason not to begin, if each has a
-    /// deployment of its own; but what is wrong with a connection string is.
+    /// Returns a writer for all datacenters. An unreachable separate deployment is a warning, unless all are
+    /// unreachable; an invalid connection string is an error.
     pub(super) async fn connect(
         &self,
         on: &OptionalUriArg,
@@ -76,10 +76,10 @@ impl Datacenters {
     ) -> Result<LocalWriter, Box<dyn Error>> {
         let Namespace { db, coll } = collection;
         let mut builder = LocalWriter::builder();
-        // What the environment has is for commands that need it.
+        // Separate deployments do not use the connection string of the environment.
         let on = match self {
             Self::OfCluster(_) => on.to_uri_arg(),
-            Self::Apart(_) => on.as_typed(),
+            Self::Separate(_) => on.as_typed(),
         };
         match (self, on) {
             (Self::OfCluster(names), Some(on)) => {
@@ -89,17 +89,18 @@ impl Datacenters {
             }
             (Self::OfCluster(_), None) => {
                 return Err(WrongArguments(
-                    "--datacenters names those of one cluster: say which with --uri".to_owned(),
+                    "--datacenters with names requires the connection string of their cluster: use --uri".to_owned(),
                 )
                 .into());
             }
-            (Self::Apart(_), Some(_)) => {
+            (Self::Separate(_), Some(_)) => {
                 return Err(WrongArguments(
-                    "--datacenters has a connection string for each: leave out --uri".to_owned(),
+                    "--datacenters with connection strings cannot be combined with --uri"
+                        .to_owned(),
                 )
                 .into());
             }
-            (Self::Apart(positions), None) => {
+            (Self::Separate(positions), None) => {
                 let mut failed = 0;
                 for (name, address) in positions {
                     let on = UriArg::new(&address.0)?;
@@ -135,7 +136,7 @@ mod tests {
         let apart = |positions: &[(&str, &str)]| {
             let address = |uri: &str| Address(uri.to_owned());
             let positions = positions.iter().map(|(name, uri)| ((*name).to_owned(), address(uri)));
-            Datacenters::Apart(positions.collect())
+            Datacenters::Separate(positions.collect())
         };
         assert_eq!(
             parse("alfa=mongodb://a1,a2/?replicaSet=alfa,bravo=mongodb://b"),
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_string_is_not_shown() {
+    fn debug_hides_connection_strings() {
         let positions = parse("alfa=mongodb://root:secret@a").unwrap();
         assert!(!format!("{positions:?}").contains("secret"));
     }

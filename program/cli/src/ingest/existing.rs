@@ -1,8 +1,7 @@
-//! Looks which documents are there already, so that they need not be sent: when a run is repeated, that is most.
+//! Lookup of existing `_id`s: in a repeated run, most documents exist and need not be sent.
 //!
-//! A server that refuses a document because it has its `_id` takes much longer over it than one that is asked for
-//! the `_id`. But where nothing is there, asking is in vain. So it is asked only after a whole batch was there, and
-//! until nothing is.
+//! A query by `_id` is much faster than an insert that fails with a duplicate key error, but useless in a first run.
+//! The lookup is enabled after a batch whose documents all existed, and disabled after a batch without existing ones.
 
 use std::{
     collections::BTreeSet,
@@ -16,21 +15,21 @@ use steadfast::{
     options::{ReadConcern, ReadPreference, SelectionCriteria},
 };
 
-/// Whether it is worth asking.
+/// Lookup of existing `_id`s, enabled or disabled.
 #[derive(Debug, Default)]
 pub(super) struct ExistingIds {
     is_enabled: AtomicBool,
 }
 
 impl ExistingIds {
-    /// All of some documents were sent, and refused because they were there.
+    /// Enables the lookup, after a batch whose documents all existed.
     pub(super) fn enable(&self) {
         self.is_enabled.store(true, Relaxed);
     }
 
-    /// Which of these are there, if it is worth asking. Each for certain: a majority of the members has a document
-    /// with exactly its `_id`. Of those that are not among them it is not known, and they are to be sent.
-    pub(super) async fn at(
+    /// Returns `true` for each document that exists: a majority of the members has a document with exactly its `_id`.
+    /// Returns `false` for the others, which must be sent, and for all if the lookup is disabled.
+    pub(super) async fn lookup(
         &self,
         collection: &Collection<RawDocumentBuf>,
         documents: &[&RawDocumentBuf],
@@ -39,21 +38,21 @@ impl ExistingIds {
         if !self.is_enabled.load(Relaxed) {
             return none;
         }
-        // If that fails, they are sent, and whether that is worth another try is to be seen by that.
+        // After an error, the documents are sent; duplicates then enable the lookup again.
         let found = found(collection, documents).await.unwrap_or_default();
         if found.is_empty() {
             self.is_enabled.store(false, Relaxed);
             return none;
         }
-        let is_there = |document: &&RawDocumentBuf| {
-            id_of(document).is_some_and(|id| found.contains(alone(id).as_bytes()))
+        let exists = |document: &&RawDocumentBuf| {
+            id_of(document).is_some_and(|id| found.contains(id_document(id).as_bytes()))
         };
-        documents.iter().map(is_there).collect()
+        documents.iter().map(exists).collect()
     }
 }
 
-/// The `_id`s that are there, each as the bytes of a document that has nothing else. `$in` finds more than what is
-/// asked for: 1.0 for 1, and with a collation other strings.
+/// Returns the existing `_id`s, each as the bytes of a document with only that field. `$in` also matches equal values
+/// of other types, such as 1.0 for 1, and with a collation other strings.
 async fn found(
     collection: &Collection<RawDocumentBuf>,
     documents: &[&RawDocumentBuf],
@@ -65,9 +64,9 @@ async fn found(
         .find(doc! { "_id": { "$in": ids } })
         .projection(doc! { "_id": 1 })
         .selection_criteria(primary)
-        // What is not on a majority yet may be undone; it is sent, and waited for.
+        // A document without a majority may be rolled back. It is sent, which waits for the majority.
         .read_concern(ReadConcern::majority())
-        // All in one answer.
+        // One batch contains all results.
         .batch_size(count.saturating_add(1))
         .await?;
     let mut found = BTreeSet::new();
@@ -81,7 +80,7 @@ fn id_of(document: &RawDocumentBuf) -> Option<RawBsonRef<'_>> {
     document.get("_id").ok().flatten()
 }
 
-fn alone(id: RawBsonRef<'_>) -> RawDocumentBuf {
+fn id_document(id: RawBsonRef<'_>) -> RawDocumentBuf {
     let mut document = RawDocumentBuf::new();
     document.append(cstr!("_id"), id);
     document

@@ -1,8 +1,8 @@
-//! Up to where everything is done, when batches are done in any order.
+//! Position up to which all batches are done, when they end in any order.
 
 use std::collections::BTreeMap;
 
-/// What is done, by number, from zero on.
+/// Numbered items that are done, from zero on.
 #[derive(Debug)]
 pub(super) struct Frontier<T> {
     next: u64,
@@ -16,12 +16,12 @@ impl<T> Default for Frontier<T> {
 }
 
 impl<T> Frontier<T> {
-    /// Takes down that this is done; gives, in order, what now has nothing undone before it.
-    pub(super) fn done(&mut self, number: u64, what: T) -> Vec<T> {
-        self.waiting.insert(number, what);
+    /// Marks an item as done. Returns, in order, the items that have no open item before them any more.
+    pub(super) fn done(&mut self, number: u64, item: T) -> Vec<T> {
+        self.waiting.insert(number, item);
         let mut reached = Vec::new();
-        while let Some(what) = self.waiting.remove(&self.next) {
-            reached.push(what);
+        while let Some(item) = self.waiting.remove(&self.next) {
+            reached.push(item);
             self.next += 1;
         }
         reached
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_something_undone_before_it_has_to_wait() {
+    fn items_are_returned_in_order() {
         let mut frontier = Frontier::default();
         assert!(frontier.done(1, 'b').is_empty());
         assert!(frontier.done(3, 'd').is_empty());

@@ -1,4 +1,4 @@
-//! Extended JSON as BSON, written while it is read: no tree of values in between.
+//! Conversion of Extended JSON to BSON without an intermediate tree of values.
 
 use std::{fmt, ops::Range};
 
@@ -11,7 +11,7 @@ use serde::{
 };
 use steadfast::bson::{Bson, RawBson, RawDocumentBuf, cstr, spec::ElementType};
 
-/// The document that a text is.
+/// Parses a document.
 pub(super) fn document(text: &str) -> Result<RawDocumentBuf, String> {
     let mut bytes = BsonWriter { out: Vec::with_capacity(text.len() + 64), names: Vec::new() };
     let mut parser = serde_json::Deserializer::from_str(text);
@@ -21,32 +21,32 @@ pub(super) fn document(text: &str) -> Result<RawDocumentBuf, String> {
         ElementType::EmbeddedDocument => {
             RawDocumentBuf::from_bytes(bytes.out).map_err(|error| error.to_string())
         }
-        ElementType::Array => Err("it is an array, and each line has to be a document".to_owned()),
-        _ => Err("it is a value, and each line has to be a document".to_owned()),
+        ElementType::Array => Err("expected a document, found an array".to_owned()),
+        _ => Err("expected a document, found a value".to_owned()),
     }
 }
 
 fn not_json(error: &serde_json::Error) -> String {
-    // A record is a line, whose number in the file is another.
+    // The line number within the record is not that within the file.
     let why = error.to_string().replace(" at line 1 column ", " at column ");
     match error.classify() {
-        serde_json::error::Category::Data => format!("it is not Extended JSON: {why}"),
+        serde_json::error::Category::Data => format!("not Extended JSON: {why}"),
         serde_json::error::Category::Eof => {
-            format!("it is not JSON: {why}; each line has to be a whole document")
+            format!("not JSON: {why}; each line must be a whole document")
         }
-        _ => format!("it is not JSON: {why}"),
+        _ => format!("not JSON: {why}"),
     }
 }
 
-/// What was written.
+/// BSON output.
 struct BsonWriter {
     out: Vec<u8>,
-    /// Where the names of fields are, of all documents that are open.
+    /// Positions of the field names of all open documents.
     names: Vec<Range<usize>>,
 }
 
 impl BsonWriter {
-    /// Gives where the length belongs.
+    /// Reserves space for the length, and returns its position.
     fn open(&mut self) -> usize {
         let start = self.out.len();
         self.out.extend([0; 4]);
@@ -55,18 +55,18 @@ impl BsonWriter {
 
     fn close(&mut self, start: usize) {
         self.out.push(0);
-        // What is longer than that is refused later.
+        // Longer documents are rejected later.
         let length = i32::try_from(self.out.len() - start).unwrap_or(i32::MAX);
         self.out[start..start + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    /// The name of a field that is there twice, of those from `first` on. Each program would take another of
-    /// the two.
-    fn twice(&mut self, first: usize) -> Option<String> {
+    /// Returns a field name that occurs duplicate_field from `first` on. Programs differ in which of the two values they use.
+    fn duplicate_field(&mut self, first: usize) -> Option<String> {
         let (out, names) = (&self.out, &mut self.names[first..]);
         names.sort_unstable_by(|a, b| out[a.clone()].cmp(&out[b.clone()]));
-        let twice = names.windows(2).find(|two| out[two[0].clone()] == out[two[1].clone()])?;
-        Some(String::from_utf8_lossy(&out[twice[0].clone()]).into_owned())
+        let duplicate_field =
+            names.windows(2).find(|two| out[two[0].clone()] == out[two[1].clone()])?;
+        Some(String::from_utf8_lossy(&out[duplicate_field[0].clone()]).into_owned())
     }
 
     fn text(&mut self, text: &str) {
@@ -95,7 +95,7 @@ impl BsonWriter {
     }
 }
 
-/// Writes a value, and gives its type, which comes before it.
+/// Writes a value and returns its type, which is stored before it.
 struct ValueSeed<'a>(&'a mut BsonWriter);
 
 impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
@@ -122,7 +122,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         Ok(ElementType::Boolean)
     }
 
-    /// As short as it can be.
+    /// Writes the shortest integer type.
     fn visit_i64<E>(self, value: i64) -> Result<ElementType, E> {
         match i32::try_from(value) {
             Ok(short) => {
@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     fn visit_u64<E: Error>(self, value: u64) -> Result<ElementType, E> {
         match i64::try_from(value) {
             Ok(value) => self.visit_i64(value),
-            Err(_) => Err(E::custom(format_args!("{value} is more than a server can store"))),
+            Err(_) => Err(E::custom(format_args!("{value} is larger than a 64-bit integer"))),
         }
     }
 
@@ -193,8 +193,8 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
             let kind = fields.next_value_seed(ValueSeed(self.0))?;
             self.0.out[at] = kind as u8;
         }
-        if let Some(name) = self.0.twice(first) {
-            return Err(A::Error::custom(format_args!("the field {name:?} is there twice")));
+        if let Some(name) = self.0.duplicate_field(first) {
+            return Err(A::Error::custom(format_args!("the field {name:?} occurs twice")));
         }
         self.0.names.truncate(first);
         self.0.close(start);
@@ -222,7 +222,7 @@ impl Visitor<'_> for NameSeed<'_> {
 
     fn visit_str<E: Error>(self, name: &str) -> Result<(), E> {
         if name.contains('\0') {
-            return Err(E::custom("the name of a field has a null character"));
+            return Err(E::custom("a field name contains a null character"));
         }
         self.0.out.extend(name.as_bytes());
         self.0.out.push(0);
@@ -230,7 +230,7 @@ impl Visitor<'_> for NameSeed<'_> {
     }
 }
 
-/// Fields, of which the first name was read already.
+/// Fields whose first name was read already.
 struct WithFirstName<A> {
     name: Option<String>,
     fields: A,
@@ -260,8 +260,8 @@ mod tests {
 
     use super::*;
 
-    /// What a tree of values gives, which is another way to read the same.
-    fn by_a_tree(text: &str) -> Document {
+    /// Parses by way of a tree of values, for comparison.
+    fn parsed_as_tree(text: &str) -> Document {
         match serde_json::from_str::<Bson>(text).unwrap() {
             Bson::Document(document) => document,
             other => panic!("{other}"),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_a_tree_of_values_would_be() {
+    fn result_equals_that_of_a_tree_of_values() {
         for text in [
             "{}",
             r#"{"a": 1, "b": [], "c": {}, "d": [[1, {"x": null}], true, "é\n\u0000"], "": 2.5}"#,
@@ -286,14 +286,14 @@ mod tests {
             let raw = document(text).expect(text);
             let read = Document::try_from(raw.clone()).expect(text);
             // NaN is not equal to itself.
-            assert_eq!(format!("{read:?}"), format!("{:?}", by_a_tree(text)));
+            assert_eq!(format!("{read:?}"), format!("{:?}", parsed_as_tree(text)));
             let written = RawDocumentBuf::try_from(&read).unwrap();
             assert_eq!(raw.as_bytes(), written.as_bytes(), "{text}");
         }
     }
 
     #[test]
-    fn numbers_are_as_short_as_they_can_be_below_zero_too() {
+    fn negative_integers_get_the_shortest_type() {
         let read =
             Document::try_from(document("{\"a\": -1, \"b\": -3000000000}").unwrap()).unwrap();
         assert_eq!(read.get("a"), Some(&Bson::Int32(-1)));
@@ -301,22 +301,19 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_understood_in_two_ways_is_refused() {
+    fn ambiguous_documents_are_rejected() {
         for (text, said) in [
-            ("{\"a\": 1, \"b\": 2, \"a\": 3}", "\"a\" is there twice"),
-            ("{\"x\": [{\"a\": 1, \"a\": 1}]}", "\"a\" is there twice"),
+            ("{\"a\": 1, \"b\": 2, \"a\": 3}", "\"a\" occurs twice"),
+            ("{\"x\": [{\"a\": 1, \"a\": 1}]}", "\"a\" occurs twice"),
             ("{\"a\\u0000b\": 1}", "null character"),
-            ("{\"a\": 18446744073709551615}", "more than a server can store"),
+            ("{\"a\": 18446744073709551615}", "larger than a 64-bit integer"),
         ] {
             let error = document(text).expect_err(text);
             assert!(error.contains(said) && error.contains("not Extended JSON"), "{error}");
         }
         document("{\"a\": {\"a\": 1, \"b\": {\"a\": 1}}, \"b\": 1}")
-            .expect("they are of different documents");
+            .expect("the fields belong to different documents");
         let deep = format!("{}1{}", "{\"a\": ".repeat(500), "}".repeat(500));
-        assert!(
-            document(&deep).unwrap_err().contains("recursion"),
-            "it is not followed to the end"
-        );
+        assert!(document(&deep).unwrap_err().contains("recursion"), "nesting is limited");
     }
 }

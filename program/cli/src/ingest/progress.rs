@@ -1,4 +1,4 @@
-//! How far it is: a bar on a terminal, and elsewhere a line now and then.
+//! Progress of a run: a bar on a terminal, otherwise a line every 30 seconds.
 
 use std::{
     fmt::Display,
@@ -10,33 +10,33 @@ use indicatif::{HumanBytes, HumanCount, HumanFloatCount, ProgressBar, ProgressSt
 use super::report::IngestOutcome;
 use crate::{duration, notes::Notes, paint::Paint};
 
-/// Where there is no terminal, a line is said so often.
+/// Interval between lines without a terminal.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// The cursor goes left from the end of the line: there a terminal writes `^C`. At the end of the line it would
-/// begin another, and the bar would stay.
+/// Moves the cursor left from the end of the line, where a terminal writes `^C`. Without this, `^C` would begin
+/// another line, and the bar would stay.
 const STEP_BACK: &str = "\x1b[4D";
 
-/// Shows how far it is, on standard error.
+/// Shows the progress on standard error.
 pub(super) struct Progress {
     bar: ProgressBar,
     notes: Notes,
     paint: Paint,
-    /// Bytes of all sources, if that is known.
+    /// Bytes of all sources, if known.
     total: Option<u64>,
     began: Instant,
-    /// Bytes that were done before this run.
+    /// Bytes ingested before this run.
     before: u64,
-    said: Instant,
+    last_line: Instant,
 }
 
 impl Progress {
-    /// `total` bytes are to be read if that is known, and the first `before` of them are done already.
+    /// Starts the display. `total` is the number of bytes if known, and `before` those of earlier runs.
     pub(super) fn begin(notes: Notes, paint: Paint, total: Option<u64>, before: u64) -> Self {
         let bar = notes.progress("");
         let (template, drawn) = match total {
             Some(_) => ("{percent:>3}% {wide_bar} {msg}", "━╸ "),
-            // Nobody knows how long it will be.
+            // The length of a stream is unknown.
             None => ("{spinner} {msg}{wide_bar}", "   "),
         };
         let style = ProgressStyle::with_template(&format!("{template}{STEP_BACK}"));
@@ -49,20 +49,20 @@ impl Progress {
         bar.reset_eta();
         bar.enable_steady_tick(Duration::from_millis(200));
         let now = Instant::now();
-        Self { bar, notes, paint, total, began: now, before, said: now }
+        Self { bar, notes, paint, total, began: now, before, last_line: now }
     }
 
-    /// So many more bytes are done.
+    /// Adds ingested bytes.
     pub(super) fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
     }
 
-    /// Shows it anew.
+    /// Updates the display.
     pub(super) fn show(&mut self, outcome: &IngestOutcome) {
         let state = self.state(outcome);
         if self.bar.is_hidden() {
-            if self.said.elapsed() >= EVERY {
-                self.said = Instant::now();
+            if self.last_line.elapsed() >= EVERY {
+                self.last_line = Instant::now();
                 self.notes.info(state.line());
             }
             return;
@@ -78,7 +78,7 @@ impl Progress {
     fn state(&self, outcome: &IngestOutcome) -> ProgressState {
         let done = self.bar.position();
         let here = done.saturating_sub(self.before);
-        // The bar forgets what was long ago; without a terminal it measures nothing.
+        // The bar measures the recent rate, and nothing without a terminal.
         let bytes_per_second = if self.bar.is_hidden() {
             here as f64 / self.began.elapsed().as_secs_f64().max(0.001)
         } else {
@@ -94,7 +94,7 @@ impl Progress {
         }
     }
 
-    /// Says something without the bar in its way.
+    /// Prints a warning while the bar is hidden.
     pub(super) fn warn(&self, what: impl Display) {
         self.bar.suspend(|| self.notes.warn(what));
     }
@@ -103,32 +103,32 @@ impl Progress {
         self.bar.suspend(|| self.notes.info(what));
     }
 
-    /// The bar, for those who say things meanwhile.
+    /// Returns the bar, which is hidden while other messages are printed.
     pub(super) fn bar(&self) -> &ProgressBar {
         &self.bar
     }
 
-    /// Nothing of it stays on the terminal.
+    /// Removes the bar.
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// How far it is.
+/// State of a run.
 #[derive(Clone, Copy, Debug)]
 struct ProgressState {
-    /// Bytes.
+    /// Bytes ingested.
     done: u64,
     total: Option<u64>,
     records: u64,
     rejected: u64,
-    /// Records.
+    /// Records per second.
     per_second: f64,
     bytes_per_second: f64,
 }
 
 impl ProgressState {
-    /// None if it is not known, or if nothing is being done.
+    /// Returns the remaining time, or `None` if it is unknown or there is no progress.
     fn left(&self) -> Option<Duration> {
         let left = self.total?.saturating_sub(self.done) as f64 / self.bytes_per_second;
         Duration::try_from_secs_f64(left.ceil()).ok().filter(|left| *left < MOST)
@@ -138,7 +138,7 @@ impl ProgressState {
         format!("{} rejected", HumanCount(self.rejected))
     }
 
-    /// For a log: all of it in a line.
+    /// Formats the state as a line of a log.
     fn line(&self) -> String {
         let percent = self.total.map(|total| self.done.saturating_mul(100) / total.max(1));
         let percent = percent.map(|percent| format!("{percent}%, ")).unwrap_or_default();
@@ -146,7 +146,7 @@ impl ProgressState {
     }
 }
 
-/// A hundred days: nobody waits that long, and it is a guess.
+/// Longest remaining time that is shown: a hundred days.
 const MOST: Duration = Duration::from_secs(8_640_000);
 
 impl Display for ProgressState {
@@ -175,18 +175,18 @@ mod tests {
     };
 
     #[test]
-    fn a_line_tells_rate_time_left_and_rejects() {
+    fn line_has_rate_remaining_time_and_rejects() {
         assert_eq!(STATE.line(), "25%, 1,250 records, 500/s, 1m15s left, 3 rejected");
     }
 
     #[test]
-    fn of_a_stream_nobody_knows_what_is_left() {
+    fn stream_has_no_remaining_time() {
         let stream = ProgressState { total: None, rejected: 0, ..STATE };
         assert_eq!(stream.line(), "1,250 records, 500/s, 24.41 KiB, 0 rejected");
     }
 
     #[test]
-    fn while_nothing_is_done_no_time_is_promised() {
+    fn stalled_run_has_no_remaining_time() {
         let stalled = ProgressState { per_second: 0.0, bytes_per_second: 0.0, ..STATE };
         assert_eq!(stalled.to_string(), "1,250 records, 0/s");
         let over = ProgressState { done: 100_001, ..STATE };

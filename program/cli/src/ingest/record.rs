@@ -1,41 +1,41 @@
-//! A record as a document with its key, or the reason why it is none.
+//! Conversion of a record to a document with its key, or the reason of its rejection.
 
 use steadfast::bson::{RawBson, RawDocument, RawDocumentBuf, cstr, raw::CString};
 
 use super::{csv, json, source::Format};
 
-/// What a server takes.
+/// Maximum size of a document in bytes.
 const LARGEST: usize = 16 << 20;
 
-/// How records become documents.
+/// Options for the conversion of records to documents.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) is_typed: bool,
-    /// The field that the key is taken from.
+    /// Field whose value is the key.
     pub(super) id: Option<String>,
-    /// The field that the key is put into: `_id`, unless that is made elsewhere.
+    /// Field that gets the key; `None` for `_id`.
     pub(super) key_field: Option<String>,
 }
 
-/// Where a record is from.
+/// Origin of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin<'a> {
     pub(super) source: &'a str,
     pub(super) format: Format,
-    /// The names of the fields, of CSV.
+    /// Field names of CSV.
     pub(super) header: &'a [String],
     pub(super) offset: u64,
 }
 
 impl Shape {
-    /// The document that is written for a record; none if the record is empty.
+    /// Returns the document of a record, or `None` for an empty record.
     pub(super) fn document(
         &self,
         record: &[u8],
         origin: Origin<'_>,
     ) -> Result<Option<RawDocumentBuf>, String> {
         let text = std::str::from_utf8(record)
-            .map_err(|error| format!("it is not UTF-8 from byte {} on", error.valid_up_to()))?;
+            .map_err(|error| format!("not UTF-8 from byte {} on", error.valid_up_to()))?;
         let text = without_mark(text, origin.offset);
         if text.trim().is_empty() {
             return Ok(None);
@@ -50,12 +50,12 @@ impl Shape {
         let document = self.keyed(document, origin)?;
         let size = document.as_bytes().len();
         if size > LARGEST {
-            return Err(format!("as a document it has {size} bytes, and a server takes {LARGEST}"));
+            return Err(format!("the document has {size} bytes; the maximum is {LARGEST}"));
         }
         Ok(Some(document))
     }
 
-    /// The document with its key: in front if it is the `_id`.
+    /// Returns the document with its key, as the first field if it is the `_id`.
     fn keyed(
         &self,
         document: RawDocumentBuf,
@@ -68,9 +68,9 @@ impl Shape {
             (None, None) => RawBson::String(derived(origin.source, origin.offset)),
             (Some(field), own) => {
                 let key = of(field)?
-                    .ok_or_else(|| format!("it has no field {field:?} to take _id from"))?;
+                    .ok_or_else(|| format!("the field {field:?} for the _id is missing"))?;
                 if own.is_some_and(|own| own != key) {
-                    return Err(format!("it has an _id that is not its {field:?}"));
+                    return Err(format!("its _id differs from its field {field:?}"));
                 }
                 RawBson::from(key)
             }
@@ -80,13 +80,15 @@ impl Shape {
                 matches!(document.iter().next(), Some(Ok((name, _))) if name == "_id");
             return match own {
                 Some(_) if is_in_front => Ok(document),
-                Some(_) => before(key, &without_id(&document)?),
-                None => before(key, &document),
+                Some(_) => with_id(key, &without_id(&document)?),
+                None => with_id(key, &document),
             };
         };
         let other = of(key_field)?.map(RawBson::from);
         if other.as_ref().is_some_and(|other| *other != key) {
-            return Err(format!("it has a field {key_field:?}; choose another with --key-field"));
+            return Err(format!(
+                "the field {key_field:?} has another value; choose another field with --key-field"
+            ));
         }
         let mut document = without_id(&document)?;
         if other.is_none() {
@@ -97,12 +99,12 @@ impl Shape {
     }
 }
 
-/// The document with the key before all else. It has no `_id`.
-fn before(key: RawBson, document: &RawDocument) -> Result<RawDocumentBuf, String> {
+/// Returns a document without an `_id` with the key as its first field, `_id`.
+fn with_id(key: RawBson, document: &RawDocument) -> Result<RawDocumentBuf, String> {
     let mut keyed = RawDocumentBuf::new();
     keyed.append(cstr!("_id"), key);
     let mut bytes = keyed.into_bytes();
-    // What follows has a null byte in the end, too, and begins with its length.
+    // The fields follow, with their own null byte at the end.
     bytes.pop();
     bytes.extend(&document.as_bytes()[4..]);
     let length = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
@@ -121,13 +123,13 @@ fn without_id(document: &RawDocument) -> Result<RawDocumentBuf, String> {
     Ok(rest)
 }
 
-/// The key of a record that has none: where it is. Digits are padded, so that keys come in the order of the
+/// Returns the key of a record without one: its source and offset. With padded digits, keys sort in the order of the
 /// records, and an index grows at its end.
 pub(super) fn derived(source: &str, offset: u64) -> String {
     format!("{source}:{offset:012}")
 }
 
-/// Some programs begin a file with a byte order mark.
+/// Removes the byte order mark at the beginning of a file.
 pub(super) fn without_mark(text: &str, offset: u64) -> &str {
     if offset == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text }
 }
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_of_extended_json_are_read_and_fields_keep_their_order() {
+    fn both_formats_of_extended_json_are_read_in_field_order() {
         let id = ObjectId::from_bytes([1; 12]);
         let expected = doc! {
             "_id": id, "z": 5_i64, "b": DateTime::from_millis(1), "a": [1, 2.5, true, null],
@@ -170,13 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_the_records_own_or_its_field_or_its_place() {
+    fn key_is_the_id_the_field_or_the_position() {
         assert_eq!(document(&SHAPE, "{\"a\": 1}"), Ok(doc! { "_id": "s:000000000007", "a": 1 }));
         let by_field = Shape { id: Some("a".to_owned()), ..SHAPE };
         assert_eq!(document(&by_field, "{\"a\": 1}"), Ok(doc! { "_id": 1, "a": 1 }));
-        assert!(document(&by_field, "{\"b\": 1}").unwrap_err().contains("no field \"a\""));
         assert!(
-            document(&by_field, "{\"_id\": 2, \"a\": 1}").unwrap_err().contains("not its \"a\"")
+            document(&by_field, "{\"b\": 1}")
+                .unwrap_err()
+                .contains("field \"a\" for the _id is missing")
+        );
+        assert!(
+            document(&by_field, "{\"_id\": 2, \"a\": 1}")
+                .unwrap_err()
+                .contains("differs from its field \"a\"")
         );
         let by_id = Shape { id: Some("_id".to_owned()), ..SHAPE };
         assert_eq!(document(&by_id, "{\"_id\": 2}"), Ok(doc! { "_id": 2 }));
@@ -188,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_in_the_order_of_records() {
+    fn keys_sort_in_the_order_of_records() {
         assert!(derived("s", 99) < derived("s", 100));
         assert!(derived("s", 999_999) < derived("s", 5_000_000_000));
     }
 
     #[test]
-    fn what_is_no_document_is_told() {
-        for (record, said) in [
+    fn other_values_are_rejected_with_the_reason() {
+        for (record, part) in [
             ("{\"a\": }", "not JSON"),
             ("{\"a\": 1} x", "not JSON"),
             ("[1]", "an array"),
@@ -204,16 +212,16 @@ mod tests {
             ("{\"a\": 18446744073709551615}", "not Extended JSON"),
         ] {
             let error = document(&SHAPE, record).expect_err(record);
-            assert!(error.contains(said), "{record}: {error}");
+            assert!(error.contains(part), "{record}: {error}");
         }
         assert!(SHAPE.document(b"{\"a\": \"\xff\"}", ORIGIN).unwrap_err().contains("not UTF-8"));
         assert!(SHAPE.document(b" \t", ORIGIN).unwrap().is_none());
         let large = format!("{{\"a\": \"{}\"}}", "x".repeat(LARGEST));
-        assert!(document(&SHAPE, &large).unwrap_err().contains("a server takes"));
+        assert!(document(&SHAPE, &large).unwrap_err().contains("the maximum is"));
     }
 
     #[test]
-    fn a_mark_before_the_first_record_is_no_part_of_it() {
+    fn byte_order_mark_is_removed() {
         let first = Origin { offset: 0, ..ORIGIN };
         assert!(SHAPE.document("\u{feff}{}".as_bytes(), first).unwrap().is_some());
         assert!(SHAPE.document("\u{feff}{}".as_bytes(), ORIGIN).is_err());

@@ -1,4 +1,4 @@
-//! Records that were not written: where they are, why, and what they were.
+//! Rejected records: position, reason and content.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use super::split::Position;
 use crate::notes::WrongArguments;
 
-/// So many are shown if there is no file for them.
+/// Number of rejected records that are printed if there is no file.
 const SHOWN: u64 = 10;
 
-/// A record that was not written.
+/// A rejected record.
 #[derive(Debug)]
 pub(super) struct Reject {
     pub(super) at: Position,
     pub(super) reason: String,
     pub(super) raw: Vec<u8>,
-    /// Whether `raw` is its beginning only.
+    /// `true` if `raw` is only the beginning.
     pub(super) is_cut: bool,
 }
 
@@ -47,17 +47,17 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where rejected records go.
+/// Destination of rejected records.
 #[derive(Debug)]
 pub(super) struct Rejects {
     path: Option<PathBuf>,
-    /// It is made when there is something for it.
+    /// Created for the first rejected record.
     file: Option<RejectsFile>,
     count: u64,
 }
 
 impl Rejects {
-    /// They are appended to the file, if there is to be one; that this can be done is tried now.
+    /// Returns the destination. Checks that the file can be appended to, if there is one.
     pub(super) fn open(path: Option<&Path>) -> Result<Self, WrongArguments> {
         let mut rejects = Self { path: path.map(Path::to_owned), file: None, count: 0 };
         let Some(path) = path else { return Ok(rejects) };
@@ -66,11 +66,11 @@ impl Rejects {
         } else {
             File::create_new(path).and_then(|_| fs::remove_file(path))
         };
-        tried.map_err(|error| WrongArguments(named(path, &error)))?;
+        tried.map_err(|error| WrongArguments(write_error(path, &error)))?;
         Ok(rejects)
     }
 
-    /// Takes one down. Gives what to show of it, if it is not kept and one of the first.
+    /// Stores a rejected record. Without a file, returns a message for each of the first ones.
     pub(super) fn add(&mut self, source: &str, reject: &Reject) -> io::Result<Option<String>> {
         self.count += 1;
         let Some(path) = &self.path else {
@@ -87,30 +87,30 @@ impl Rejects {
             None => RejectsFile::open(path),
         };
         let added = file.and_then(|file| self.file.insert(file).append(line.as_bytes()));
-        added.map_err(|error| io::Error::new(error.kind(), named(path, &error)))?;
+        added.map_err(|error| io::Error::new(error.kind(), write_error(path, &error)))?;
         Ok(None)
     }
 
-    /// They are on disk before a checkpoint says that they were dealt with.
+    /// Synchronizes the file, before a checkpoint skips its records.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), RejectsFile::sync)
     }
 }
 
-fn named(path: &Path, error: &io::Error) -> String {
-    format!("--rejects {}: it cannot be written: {error}", path.display())
+fn write_error(path: &Path, error: &io::Error) -> String {
+    format!("--rejects {}: cannot be written: {error}", path.display())
 }
 
-/// The file that they are kept in.
+/// File of rejected records.
 #[derive(Debug)]
 struct RejectsFile {
     file: File,
-    /// How long it is, unless it is a device or a pipe.
+    /// Length, unless it is a device or a pipe.
     length: Option<u64>,
 }
 
 impl RejectsFile {
-    /// Opens it to append to. If the last line has no end, because the program died there, it gets one.
+    /// Opens the file for appending. Adds the line end that is missing after a crash.
     fn open(path: &Path) -> io::Result<Self> {
         let is_device = fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
         if is_device {
@@ -131,12 +131,12 @@ impl RejectsFile {
         Ok(kept)
     }
 
-    /// All of it or nothing.
+    /// Appends a line completely or not at all.
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let written = self.file.write_all(line);
         match (&written, &mut self.length) {
             (Ok(()), Some(length)) => *length += line.len() as u64,
-            // What went wrong first is what people are told.
+            // The first error is reported.
             (Err(_), Some(length)) => drop(self.file.set_len(*length)),
             (_, None) => {}
         }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_is_kept_too() {
+    fn invalid_utf8_is_stored_as_hex() {
         let at = Position { offset: 9, lines: 2 };
         let mut reject =
             Reject { at, reason: "no".to_owned(), raw: b"\"\xff".to_vec(), is_cut: false };

@@ -1,4 +1,4 @@
-//! What was ingested, for people and for programs.
+//! Result of `ingest` as text and as JSON.
 
 use std::{error::Error, time::Instant};
 
@@ -10,21 +10,21 @@ use crate::{
     paint::Paint,
 };
 
-/// What came of it.
+/// Outcome of a run.
 pub(super) struct IngestOutcome {
     collection: String,
     is_dry: bool,
     has_checkpoint: bool,
     has_datacenters: bool,
     keeps_rejects: bool,
-    /// Up to where everything is done, for each source.
+    /// Position of each source up to which all records are done.
     pub(super) positions: Vec<Position>,
     pub(super) records: u64,
     pub(super) added: u64,
-    pub(super) already_there: u64,
-    pub(super) may_be_twice: u64,
+    pub(super) existing: u64,
+    pub(super) maybe_duplicated: u64,
     pub(super) rejected: u64,
-    /// Why it could not go on.
+    /// Error that ended the run.
     pub(super) error: Option<String>,
     pub(super) interrupted: bool,
     began: Instant,
@@ -41,8 +41,8 @@ impl IngestOutcome {
             positions,
             records: 0,
             added: 0,
-            already_there: 0,
-            may_be_twice: 0,
+            existing: 0,
+            maybe_duplicated: 0,
             rejected: 0,
             error: None,
             interrupted: false,
@@ -53,23 +53,23 @@ impl IngestOutcome {
     pub(super) fn count(&mut self, settled: &DocumentOutcome) {
         match settled {
             DocumentOutcome::Added => self.added += 1,
-            DocumentOutcome::MaybeTwice => {
+            DocumentOutcome::MaybeDuplicated => {
                 self.added += 1;
-                self.may_be_twice += 1;
+                self.maybe_duplicated += 1;
             }
-            DocumentOutcome::Existing => self.already_there += 1,
+            DocumentOutcome::Existing => self.existing += 1,
             DocumentOutcome::Rejected(_) => {}
         }
     }
 
     pub(super) fn verdict(&self) -> Result<(), Box<dyn Error>> {
-        let how = self.resume();
+        let advice = self.resume();
         match &self.error {
-            Some(error) => Err(format!("{error}\n  next: once that is resolved, {how}").into()),
-            None if self.interrupted => Err(format!("interrupted; {how}").into()),
+            Some(error) => Err(format!("{error}\n  next: once that is resolved, {advice}").into()),
+            None if self.interrupted => Err(format!("interrupted; {advice}").into()),
             None if self.rejected > 0 && !self.keeps_rejects => {
                 let records = plural(self.rejected, "record was", "records were");
-                let next = "to keep what is rejected, run it again with --rejects FILE";
+                let next = "to store them, run the command again with --rejects FILE";
                 Err(format!("{records} rejected; {next}").into())
             }
             None => Ok(()),
@@ -80,43 +80,42 @@ impl IngestOutcome {
         match (self.is_dry, self.has_checkpoint, self.has_datacenters) {
             (true, _, _) => "nothing was written",
             (false, true, false) => {
-                "run the same command again: it goes on at the checkpoint, and adds nothing twice"
+                "run the same command again: it continues at the checkpoint and inserts no document twice"
             }
             (false, false, false) => {
-                "run the same command again: it adds nothing twice (with --checkpoint FILE it would go on \
-                 where it was)"
+                "run the same command again: it inserts no document twice (with --checkpoint FILE, it would \
+                 continue where it ended)"
             }
             (false, true, true) => {
-                "run the same command again: it goes on at the checkpoint; steadfast dedupe finds what was \
-                 written after that and is there twice"
+                "run the same command again: it continues at the checkpoint; steadfast dedupe finds documents \
+                 that were inserted twice"
             }
             (false, false, true) => {
-                "run the same command again: it writes all once more, and steadfast dedupe deletes what is \
-                 there twice (with --checkpoint FILE it would go on where it was)"
+                "run the same command again: it inserts all records again, and steadfast dedupe deletes the \
+                 duplicates (with --checkpoint FILE, it would continue where it ended)"
             }
         }
     }
 
-    /// In one line, for people.
+    /// Formats the summary line.
     pub(super) fn summary(&self, paint: Paint) -> String {
         let would = if self.is_dry { "would be added" } else { "added" };
         let added = plural(self.added, "document", "documents");
-        let mut told = format!("{}: {}", self.collection, paint.strong(format!("{added} {would}")));
-        if self.already_there > 0 {
-            let were = if self.already_there == 1 { "was" } else { "were" };
-            told += &format!("; {} {were} there already", self.already_there);
+        let mut text = format!("{}: {}", self.collection, paint.strong(format!("{added} {would}")));
+        if self.existing > 0 {
+            text += &format!("; {} already existed", self.existing);
         }
-        if self.may_be_twice > 0 {
-            told += &format!("; {} of them may be there twice", self.may_be_twice);
+        if self.maybe_duplicated > 0 {
+            text += &format!("; {} of them may be stored twice", self.maybe_duplicated);
         }
         if self.rejected > 0 {
             let rejected = plural(self.rejected, "record", "records");
-            told += &format!("; {}", paint.bad(format!("{rejected} rejected")));
+            text += &format!("; {}", paint.bad(format!("{rejected} rejected")));
         }
         if self.error.is_some() || self.interrupted {
-            told += &format!("; {}", paint.bad("then it was cut short"));
+            text += &format!("; {}", paint.bad("ended early"));
         }
-        told
+        text
     }
 
     pub(super) fn to_json(&self, sources: &[Source]) -> Value {
@@ -139,8 +138,8 @@ impl IngestOutcome {
             "sources": sources,
             "records": self.records,
             "added": self.added,
-            "alreadyThere": self.already_there,
-            "mayBeTwice": self.may_be_twice,
+            "existing": self.existing,
+            "maybeDuplicated": self.maybe_duplicated,
             "rejected": self.rejected,
             "interrupted": self.interrupted,
             "seconds": self.began.elapsed().as_secs_f64(),
@@ -148,7 +147,7 @@ impl IngestOutcome {
     }
 }
 
-/// Arguments that contradict each other.
+/// Returns an error for contradictory arguments.
 pub(super) fn wrong(text: impl Into<String>) -> Box<dyn Error> {
     WrongArguments(text.into()).into()
 }

@@ -1,4 +1,4 @@
-//! The work: a thread reads and understands, some tasks write, and one position takes down what is done.
+//! Run of an ingestion: a thread reads and parses, tasks write, and the caller records the progress.
 
 use std::{
     io,
@@ -30,13 +30,13 @@ use crate::{
     signals::ShutdownSignals,
 };
 
-/// After an interruption, what is under way has so long to be answered.
+/// Time for the batches in progress after an interruption.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How often the checkpoint is put down, and people see how far it is.
+/// Interval between checkpoints, and between updates of the display.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A batch whose records are all settled.
+/// A batch whose records all have an outcome.
 struct WrittenBatch {
     sequence: u64,
     source: usize,
@@ -46,7 +46,7 @@ struct WrittenBatch {
     rejects: Vec<Reject>,
 }
 
-/// What all have to do with.
+/// State of a run.
 pub(super) struct IngestRun<'a> {
     pub(super) notes: Notes,
     pub(super) progress: Progress,
@@ -55,12 +55,12 @@ pub(super) struct IngestRun<'a> {
     pub(super) rejects: Rejects,
     pub(super) max_rejects: Option<u64>,
     pub(super) outcome: &'a mut IngestOutcome,
-    /// Whether more is done than was put down.
-    pub(super) is_new: bool,
+    /// `true` if there is progress since the last checkpoint.
+    pub(super) has_progress: bool,
 }
 
 impl IngestRun<'_> {
-    /// Reads and writes all, until the end, an interruption or a failure.
+    /// Reads and writes all records, until the end, an interruption or an error.
     pub(super) async fn run(
         &mut self,
         ingest: &Ingest,
@@ -101,7 +101,8 @@ impl IngestRun<'_> {
             let many = self.max_rejects.filter(|most| self.outcome.rejected > *most);
             if let Some(most) = many.filter(|_| !*stop.borrow()) {
                 let rejected = plural(self.outcome.rejected, "record was", "records were");
-                self.outcome.error = Some(format!("{rejected} rejected, more than {most}"));
+                self.outcome.error =
+                    Some(format!("{rejected} rejected, more than {most} (--max-rejects)"));
                 grace = Some(Instant::now() + GRACE);
                 stop.send_replace(true);
             }
@@ -110,7 +111,7 @@ impl IngestRun<'_> {
         self.save_checkpoint()
     }
 
-    /// Starts the reading thread and the tasks that write; gives what they tell.
+    /// Starts the reading thread and the writing tasks. Returns the channel of their results.
     fn begin(
         &self,
         ingest: &Ingest,
@@ -119,7 +120,7 @@ impl IngestRun<'_> {
         stop: watch::Receiver<bool>,
     ) -> mpsc::Receiver<Result<WrittenBatch, String>> {
         let (send, batches) = mpsc::channel(1);
-        let (tell, done) = mpsc::channel(ingest.parallel);
+        let (results, done) = mpsc::channel(ingest.parallel);
         let reading = BatchReader {
             sources: Arc::clone(&self.sources),
             from: self.outcome.positions.clone(),
@@ -128,28 +129,28 @@ impl IngestRun<'_> {
             stop: stop.clone(),
             send,
         };
-        // It may wait for a stream forever; the end of the program does not wait for it.
+        // The thread may block on a stream forever; the program does not wait for it.
         std::thread::spawn(move || reading.run());
         let writer = BatchWriter {
             target,
-            look: ExistingIds::default(),
+            existing: ExistingIds::default(),
             retry_timeout: ingest.retry_timeout,
             stop,
             notes: self.notes,
             bar: self.progress.bar().clone(),
-            is_told: AtomicBool::new(false),
+            is_outage_reported: AtomicBool::new(false),
         };
-        let line = Arc::new(WriteTasks { writer, batches: Mutex::new(batches) });
+        let tasks = Arc::new(WriteTasks { writer, batches: Mutex::new(batches) });
         for _ in 0..ingest.parallel {
-            tokio::spawn(Arc::clone(&line).run(tell.clone()));
+            tokio::spawn(Arc::clone(&tasks).run(results.clone()));
         }
         done
     }
 
-    /// No more is begun, and what is under way is waited for, for so long.
+    /// Stops reading. Returns the deadline of the batches in progress.
     fn interrupt(&self, stop: &watch::Sender<bool>) -> Option<Instant> {
         stop.send_replace(true);
-        self.progress.info("interrupted; waiting for what is under way …");
+        self.progress.info("interrupted; waiting for the batches in progress …");
         Some(Instant::now() + GRACE)
     }
 
@@ -172,13 +173,13 @@ impl IngestRun<'_> {
             outcome.positions[source] = end;
         }
         self.progress.advance(done.bytes);
-        self.is_new = true;
+        self.has_progress = true;
         Ok(())
     }
 
-    /// The checkpoint: what was rejected before it is on disk.
+    /// Writes the checkpoint, after the rejected records before it.
     fn save_checkpoint(&mut self) -> io::Result<()> {
-        if !std::mem::take(&mut self.is_new) {
+        if !std::mem::take(&mut self.has_progress) {
             return Ok(());
         }
         let Some(checkpoint) = &mut self.checkpoint else { return self.rejects.sync() };
@@ -199,15 +200,15 @@ async fn until(when: Option<Instant>) {
     }
 }
 
-/// What the tasks share that write.
+/// State shared by the writing tasks.
 struct WriteTasks {
     writer: BatchWriter,
     batches: Mutex<mpsc::Receiver<Result<ParsedBatch, String>>>,
 }
 
 impl WriteTasks {
-    /// Takes batches and writes them, until there is none or it is stopped.
-    async fn run(self: Arc<Self>, tell: mpsc::Sender<Result<WrittenBatch, String>>) {
+    /// Writes batches until there are no more, or the run is stopped.
+    async fn run(self: Arc<Self>, results: mpsc::Sender<Result<WrittenBatch, String>>) {
         let mut stop = self.writer.stop.clone();
         loop {
             let next = async { self.batches.lock().await.recv().await };
@@ -222,23 +223,23 @@ impl WriteTasks {
                 Err(error) => Err(error),
             };
             let failed = done.is_err();
-            if tell.send(done).await.is_err() || failed {
+            if results.send(done).await.is_err() || failed {
                 return;
             }
         }
     }
 
     async fn write(&self, batch: ParsedBatch) -> Result<WrittenBatch, String> {
-        let ParsedBatch { batch, end, documents, of, mut rejects } = batch;
+        let ParsedBatch { batch, end, documents, record_indexes, mut rejects } = batch;
         let (sequence, source, bytes) = (batch.sequence, batch.source, batch.bytes);
         let answers = self.writer.write(&documents).await?;
         let mut settled = Vec::with_capacity(answers.len());
-        for (answer, index) in answers.into_iter().zip(of) {
+        for (answer, index) in answers.into_iter().zip(record_indexes) {
             match answer {
                 DocumentOutcome::Rejected(reason) => rejects.push(batch.reject(index, reason)),
                 DocumentOutcome::Added
                 | DocumentOutcome::Existing
-                | DocumentOutcome::MaybeTwice => {
+                | DocumentOutcome::MaybeDuplicated => {
                     settled.push(answer);
                 }
             }

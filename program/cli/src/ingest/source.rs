@@ -1,4 +1,4 @@
-//! Where records come from: files and streams, their format, and the names that their records are known by.
+//! Sources of records: files and streams, their format, and their names in the keys of records.
 
 use std::{
     fs::File,
@@ -12,37 +12,37 @@ use clap::ValueEnum;
 use super::split::Position;
 use crate::notes::WrongArguments;
 
-/// How records are written.
+/// Format of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// A document of Extended JSON on each line
     Ndjson,
-    /// Values with commas between them; the first line names the fields
+    /// Comma-separated values; the first line has the field names
     Csv,
 }
 
-/// Reads this much at a time.
+/// Size of the read buffer.
 const BUFFER: usize = 1 << 18;
 
-/// So much of a beginning is looked at.
+/// Maximum length of the beginning for the fingerprint.
 const BEGINNING: usize = 1 << 16;
 
-/// So much before a position is looked at, to see whether the file is still the same.
+/// Number of bytes before a position for the fingerprint that detects changes of the file.
 const BEFORE: u64 = 4096;
 
 /// A file or a stream.
 pub(super) struct Source {
-    /// What its records are known by, in every run.
+    /// Name in the keys of its records, the same in every run.
     pub(super) name: String,
-    /// The name that it was given by.
+    /// Name in messages.
     pub(super) file: String,
     pub(super) format: Format,
-    /// Of the first record: a file that is another has another, most likely.
+    /// Fingerprint of the first record.
     pub(super) head: String,
-    /// How long it is, if it is a file.
+    /// Length of a file.
     pub(super) size: Option<u64>,
     path: Option<PathBuf>,
-    /// Of a stream: what of it was read already.
+    /// Input of a stream, including the bytes that were read already.
     stream: Mutex<Option<Stream>>,
 }
 
@@ -50,17 +50,17 @@ type Stream = Chain<Cursor<Vec<u8>>, SourceReader>;
 
 type SourceReader = BufReader<Box<dyn Read + Send>>;
 
-/// How sources are named and read.
+/// Options of all sources.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SourceOptions<'a> {
     pub(super) format: Option<Format>,
     pub(super) name: Option<&'a str>,
-    /// Whether records bring their own keys, so that the source need not have a name that lasts.
+    /// `true` if records have their own keys, so that the source needs no lasting name.
     pub(super) keys_are_given: bool,
 }
 
 impl Source {
-    /// Opens it, and looks at its beginning.
+    /// Opens a source and reads its beginning.
     pub(super) fn open(path: &Path, asked: SourceOptions<'_>) -> Result<Self, WrongArguments> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
@@ -77,8 +77,8 @@ impl Source {
             (None, None) if asked.keys_are_given => "stream".to_owned(),
             (None, None) => {
                 return Err(wrong(
-                    "a stream has no name by which its records could be known in another run; give \
-                     it one with --source, or name the field that holds each record's key with --id"
+                    "a stream has no name for the _ids of its records; set a name with --source, or the field \
+                     with the key with --id"
                         .to_owned(),
                 ));
             }
@@ -89,7 +89,7 @@ impl Source {
         Ok(Self { name, file, format, head, size, path, stream })
     }
 
-    /// What follows `from`; of a stream, all of it, and once.
+    /// Returns a reader from a position on. A stream can be read only once, from its beginning.
     pub(super) fn reader(&self, from: Position) -> io::Result<Box<dyn BufRead + Send>> {
         let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(stream) = stream {
@@ -100,19 +100,19 @@ impl Source {
         Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
     }
 
-    /// Whether reading can begin in the midst of it.
+    /// Returns `true` if reading can begin at any position.
     pub(super) fn is_file(&self) -> bool {
         self.size.is_some()
     }
 
-    /// Where it is, however it was named, if it is a file.
+    /// Returns the canonical path of a file.
     pub(super) fn real_path(&self) -> Option<String> {
         let path = self.path.as_deref()?;
         Some(path.canonicalize().ok()?.to_string_lossy().into_owned())
     }
 
-    /// A fingerprint of what is before a position, if it is a file. If the file was changed and did not only
-    /// grow, it is most likely another.
+    /// Returns a fingerprint of the bytes before a position of a file. It most likely differs after a change other
+    /// than appending.
     pub(super) fn tail(&self, offset: u64) -> io::Result<Option<String>> {
         if !self.is_file() {
             return Ok(None);
@@ -125,8 +125,8 @@ impl Source {
         Ok(Some(fingerprint(&bytes)))
     }
 
-    /// Whether the line before a position was not at an end there, and goes on after it.
-    pub(super) fn goes_on_at(&self, offset: u64) -> io::Result<bool> {
+    /// Returns `true` if a line continues across a position.
+    pub(super) fn line_continues_at(&self, offset: u64) -> io::Result<bool> {
         if !self.is_file() || offset == 0 {
             return Ok(false);
         }
@@ -151,14 +151,12 @@ fn format_of(path: &Path, asked: Option<Format>) -> Result<Format, String> {
         (None, Some("ndjson" | "jsonl" | "json")) => Ok(Format::Ndjson),
         (None, Some("csv")) => Ok(Format::Csv),
         (None, _) => {
-            Err("its name does not tell how its records are written; say --format ndjson or \
-                          --format csv"
-                .to_owned())
+            Err("unknown file name extension; use --format ndjson or --format csv".to_owned())
         }
     }
 }
 
-/// What to read, and how long it is if that is known.
+/// Opens a file or standard input. Returns its length if known.
 fn open(path: &Path, is_stdin: bool) -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
     if is_stdin {
         return Ok((Box::new(io::stdin()), None));
@@ -166,13 +164,13 @@ fn open(path: &Path, is_stdin: bool) -> io::Result<(Box<dyn Read + Send>, Option
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
-        return Err(io::Error::other("it is a folder"));
+        return Err(io::Error::other("this is a folder; name a file in it"));
     }
     let size = metadata.is_file().then_some(metadata.len());
     Ok((Box::new(file), size))
 }
 
-/// The first line; of CSV the first two, because files of one kind have the same header.
+/// Reads the first line, or the first two of CSV: files of one kind have the same header.
 fn beginning(input: &mut SourceReader, format: Format) -> io::Result<Vec<u8>> {
     let lines = match format {
         Format::Ndjson => 1,
@@ -186,13 +184,13 @@ fn beginning(input: &mut SourceReader, format: Format) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// A file that grows may get the end of its last line later.
+/// Removes the line end, which a growing file may get later.
 fn without_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// FNV-1a, 64 bits: the same in all versions of this program.
+/// Computes the 64-bit FNV-1a hash, which must be the same in all versions of this program.
 fn fingerprint(bytes: &[u8]) -> String {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -205,13 +203,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fingerprint_is_the_known_one() {
+    fn fingerprint_is_the_fnv_1a_hash() {
         assert_eq!(fingerprint(b""), "cbf29ce484222325");
         assert_eq!(fingerprint(b"foobar"), "85944171f73967e8");
     }
 
     #[test]
-    fn the_format_is_guessed_by_the_extension() {
+    fn format_is_derived_from_the_extension() {
         let of = |path: &str| format_of(Path::new(path), None);
         assert_eq!(of("a.NDJSON"), Ok(Format::Ndjson));
         assert_eq!(of("b/a.jsonl"), Ok(Format::Ndjson));

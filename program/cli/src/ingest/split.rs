@@ -11,7 +11,7 @@ pub(super) const LONGEST: usize = 32 << 20;
 /// Bytes that are kept of a record that is too long.
 const BEGINNING: usize = 1024;
 
-/// CsvState in a stream: the beginning of a record, or the position where reading continues.
+/// Position in a stream: the beginning of a record, or the point where reading continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Position {
     /// Bytes before it.
@@ -24,7 +24,7 @@ pub(super) struct Position {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) at: Position,
-    /// Number of bytes that were kept, without the line signals.
+    /// Number of bytes that were kept, without the line end.
     pub(super) length: usize,
     pub(super) is_too_long: bool,
     /// True if its end was read. Otherwise the stream ended there, and may be growing.
@@ -58,7 +58,7 @@ impl<R: BufRead> Splitter<R> {
     /// Appends the next record to `text`.
     pub(super) fn next(&mut self, text: &mut Vec<u8>) -> io::Result<Option<Piece>> {
         let (at, start) = (self.position, text.len());
-        let mut position = CsvState::FieldStart;
+        let mut state = CsvState::FieldStart;
         let (mut length, mut is_ended) = (0, false);
         while !is_ended {
             let buffer = match self.input.fill_buf() {
@@ -71,8 +71,8 @@ impl<R: BufRead> Splitter<R> {
             let end = match self.format {
                 Format::Ndjson => buffer.iter().position(|byte| *byte == b'\n'),
                 Format::Csv => buffer.iter().position(|byte| {
-                    let before = position;
-                    position = before.after(*byte);
+                    let before = state;
+                    state = before.after(*byte);
                     *byte == b'\n' && before != CsvState::Quoted
                 }),
             };

@@ -1,4 +1,4 @@
-//! Writes documents until it is settled what becomes of each, however long the deployment is gone.
+//! Writing of batches, with retries until each document has an outcome.
 
 use std::{
     error::Error as _,
@@ -18,47 +18,47 @@ use tokio::sync::watch;
 use super::existing::ExistingIds;
 use crate::{database, duration, notes::Notes};
 
-/// Where documents go.
+/// Destination of documents.
 #[derive(Clone, Debug)]
 pub(super) enum WriteTarget {
-    /// Each once, by its `_id`.
+    /// A collection: each document is inserted once, by its `_id`.
     Collection(Collection<RawDocumentBuf>),
-    /// To the nearest datacenter that takes it.
+    /// The nearest datacenter that acknowledges.
     Datacenters(LocalWriter),
-    /// Nowhere.
+    /// No destination (`--dry-run`).
     Nothing,
 }
 
-/// What became of a document.
+/// Outcome of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DocumentOutcome {
     Added,
-    /// It was there; or it was added, and only the answer to that was lost.
+    /// The `_id` existed: from an earlier run, or from an attempt whose reply was lost.
     Existing,
-    /// It was added, and may be in another datacenter as well.
-    MaybeTwice,
+    /// Added, and possibly stored in another datacenter as well.
+    MaybeDuplicated,
     Rejected(String),
 }
 
-/// Tries a batch again and again, while that may help.
+/// Writes batches, and retries them after transient errors.
 #[derive(Debug)]
 pub(super) struct BatchWriter {
     pub(super) target: WriteTarget,
-    pub(super) look: ExistingIds,
+    pub(super) existing: ExistingIds,
     pub(super) retry_timeout: Duration,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) notes: Notes,
     pub(super) bar: ProgressBar,
-    /// Whether people were told that the deployment is gone.
-    pub(super) is_told: AtomicBool,
+    /// `true` after a note that no document can be written.
+    pub(super) is_outage_reported: AtomicBool,
 }
 
-/// The pause after a failure; twice as long each time.
+/// Pause before the first retry. It doubles each time.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl BatchWriter {
-    /// Gives what became of each document; or why it could not be found out.
+    /// Returns the outcome of each document, or the error that ended the retries.
     pub(super) async fn write(
         &self,
         documents: &[RawDocumentBuf],
@@ -70,8 +70,8 @@ impl BatchWriter {
             let open: Vec<usize> =
                 (0..documents.len()).filter(|it| settled[*it].is_none()).collect();
             if open.is_empty() {
-                if failure.is_some() && self.is_told.swap(false, Ordering::Relaxed) {
-                    self.info("the deployment takes writes again");
+                if failure.is_some() && self.is_outage_reported.swap(false, Ordering::Relaxed) {
+                    self.info("the deployment accepts writes again");
                 }
                 return Ok(settled.into_iter().flatten().collect());
             }
@@ -82,9 +82,9 @@ impl BatchWriter {
             match self.within_timeout(since, sent).await {
                 Some(Ok(())) => continue,
                 Some(Err(sent)) => failure = Some(sent),
-                // What happened before says more than that nothing came.
+                // An earlier error says more than a missing reply.
                 None => {
-                    failure.get_or_insert_with(WriteFailure::silence);
+                    failure.get_or_insert_with(WriteFailure::no_reply);
                 }
             }
             if let Some(failure) = &failure {
@@ -93,21 +93,21 @@ impl BatchWriter {
             let mut stop = self.stop.clone();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                // Its sender is gone only when the program is.
+                // The sender lives as long as the program.
                 _ = stop.wait_for(|stop| *stop) => {}
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    /// What comes of an attempt, unless the retry_timeout ends before it. What is under way is then given up, and not
-    /// known; another run finds it, or sends it again.
+    /// Returns the result of an attempt, or `None` if the retry time-out ends first. The outcome of its documents is
+    /// then unknown; another run finds or inserts them.
     async fn within_timeout<T>(
         &self,
         since: Instant,
         attempt: impl Future<Output = T>,
     ) -> Option<T> {
-        // Who has none at all wants one attempt, however long that takes.
+        // A time-out of zero allows one attempt of any duration.
         if self.retry_timeout.is_zero() {
             return Some(attempt.await);
         }
@@ -119,7 +119,7 @@ impl BatchWriter {
         self.bar.suspend(|| self.notes.info(what));
     }
 
-    /// Whether to try again.
+    /// Returns an error if the batch must not be retried.
     fn check_retry(&self, failure: &WriteFailure, since: Instant) -> Result<(), String> {
         if !failure.is_transient || *self.stop.borrow() {
             return Err(failure.why.clone());
@@ -127,20 +127,20 @@ impl BatchWriter {
         let retry_timeout = duration::show(self.retry_timeout);
         if since.elapsed() >= self.retry_timeout {
             return Err(format!(
-                "for {retry_timeout} nothing could be written\n  why: {}",
+                "no document could be written for {retry_timeout}\n  why: {}",
                 failure.why
             ));
         }
-        if !self.is_told.swap(true, Ordering::Relaxed) {
+        if !self.is_outage_reported.swap(true, Ordering::Relaxed) {
             self.info(format_args!(
-                "nothing can be written now; it is tried again for {retry_timeout}\n  why: {}",
+                "no document can be written now; retrying for {retry_timeout}\n  why: {}",
                 failure.why
             ));
         }
         Ok(())
     }
 
-    /// Sends those that are open, once or a few times, and notes what is settled.
+    /// Sends the open documents, and stores their outcomes.
     async fn send(
         &self,
         documents: &[RawDocumentBuf],
@@ -149,7 +149,7 @@ impl BatchWriter {
     ) -> Result<(), WriteFailure> {
         match &self.target {
             WriteTarget::Collection(collection) => {
-                let open = self.look(collection, documents, open, settled).await;
+                let open = self.settle_existing(collection, documents, open, settled).await;
                 self.insert(collection, documents, &open, settled).await
             }
             WriteTarget::Datacenters(writer) => {
@@ -158,7 +158,7 @@ impl BatchWriter {
                 for (index, answer) in open.iter().zip(writer.insert_many(sent).await) {
                     settled[*index] = match answer {
                         Ok(receipt) if receipt.may_also_be_in().next().is_some() => {
-                            Some(DocumentOutcome::MaybeTwice)
+                            Some(DocumentOutcome::MaybeDuplicated)
                         }
                         Ok(_) => Some(DocumentOutcome::Added),
                         Err(error @ LocalWriteError::AllDown { .. }) => {
@@ -178,18 +178,18 @@ impl BatchWriter {
         }
     }
 
-    /// Settles those that are there already, if it is likely that there are such; gives the others.
-    async fn look(
+    /// Settles the documents that are known to exist. Returns the others.
+    async fn settle_existing(
         &self,
         collection: &Collection<RawDocumentBuf>,
         documents: &[RawDocumentBuf],
         open: &[usize],
         settled: &mut [Option<DocumentOutcome>],
     ) -> Vec<usize> {
-        let asked: Vec<_> = open.iter().map(|it| &documents[*it]).collect();
-        let are_there = self.look.at(collection, &asked).await;
-        for (index, is_there) in open.iter().zip(are_there) {
-            settled[*index] = is_there.then_some(DocumentOutcome::Existing);
+        let candidates: Vec<_> = open.iter().map(|it| &documents[*it]).collect();
+        let exist = self.existing.lookup(collection, &candidates).await;
+        for (index, exists) in open.iter().zip(exist) {
+            settled[*index] = exists.then_some(DocumentOutcome::Existing);
         }
         open.iter().copied().filter(|it| settled[*it].is_none()).collect()
     }
@@ -216,7 +216,7 @@ impl BatchWriter {
             settled[*index] = outcome_of(outcome);
         }
         if open.iter().all(|it| settled[*it] == Some(DocumentOutcome::Existing)) {
-            self.look.enable();
+            self.existing.enable();
         }
         let is_open = open.iter().any(|it| settled[*it].is_none());
         let failure = error.filter(|_| is_open).map(|error| WriteFailure::of(&error, is_slow));
@@ -224,20 +224,20 @@ impl BatchWriter {
     }
 }
 
-/// None if it is open.
+/// Converts an outcome. Returns `None` if it is unknown.
 fn outcome_of(outcome: InsertOutcome) -> Option<DocumentOutcome> {
     match outcome {
         InsertOutcome::Present(InsertEvidence::PreExisting) => Some(DocumentOutcome::Existing),
         InsertOutcome::Present(_) => Some(DocumentOutcome::Added),
         InsertOutcome::Rejected(error) => {
-            Some(DocumentOutcome::Rejected(format!("the server refused it: {}", error.message)))
+            Some(DocumentOutcome::Rejected(format!("the server rejected it: {}", error.message)))
         }
-        // What is not known may have happened: it is sent again, which does no harm.
+        // An insert with an unknown outcome may have been applied; a retry with the same `_id` is safe.
         _ => None,
     }
 }
 
-/// Why something is open.
+/// Error of an attempt that left documents open.
 #[derive(Debug)]
 struct WriteFailure {
     is_transient: bool,
@@ -245,23 +245,23 @@ struct WriteFailure {
 }
 
 impl WriteFailure {
-    /// No answer came in all the time that there was.
-    fn silence() -> Self {
-        Self { is_transient: true, why: "no answer came".to_owned() }
+    /// Returns the failure of an attempt without a reply.
+    fn no_reply() -> Self {
+        Self { is_transient: true, why: "no reply was received".to_owned() }
     }
 
-    /// `is_slow` if other members do not have the write yet.
+    /// Converts an error. `is_slow` is `true` if a majority of the members does not have the writes yet.
     fn of(error: &Error, is_slow: bool) -> Self {
         let cause = cause(error);
-        // An insert can be repeated here whatever became of it, so that this is all that matters.
+        // Every insert here can be retried, so this alone decides.
         let is_transient = is_slow || cause.is_transient();
-        // A transient error is waited for: there is nothing to advise.
+        // A transient error is retried, so there is no advice.
         let why = if is_transient { cause.to_string() } else { database::explain(cause) };
         Self { is_transient, why }
     }
 }
 
-/// What ended an insert that was done in part.
+/// Returns the innermost error, which ended a partial insert.
 fn cause(error: &Error) -> &Error {
     let mut cause = error;
     while let Some(deeper) = cause.source().and_then(|it| it.downcast_ref::<Error>()) {

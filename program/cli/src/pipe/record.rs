@@ -1,4 +1,4 @@
-//! What passes, as lines of JSON in a file.
+//! Record of messages and faults, as JSON lines in a file.
 
 use std::{
     fs::File,
@@ -12,16 +12,16 @@ use blackpipe::proxy::{MessageSummary, ProxyEvent};
 use bson::{Bson, Document};
 use serde_json::{Map, Value, json};
 
-/// How many lines may wait for the disk before the proxy waits for it, too.
-const MOST_WAITING: usize = 10_000;
+/// Maximum number of queued lines. The proxy waits while the queue is full.
+const QUEUE_LENGTH: usize = 10_000;
 
-/// Writes lines on a thread of its own.
+/// Writes lines on a separate thread.
 pub(super) struct EventRecorder {
     lines: SyncSender<Option<String>>,
     writing: JoinHandle<io::Result<()>>,
 }
 
-/// What notes events for a [`EventRecorder`].
+/// Sends events to an [`EventRecorder`].
 pub(super) struct RecordSender {
     began: Instant,
     lines: SyncSender<Option<String>>,
@@ -29,8 +29,8 @@ pub(super) struct RecordSender {
 
 impl EventRecorder {
     pub(super) fn to(file: File) -> Self {
-        let (lines, coming) = sync_channel(MOST_WAITING);
-        Self { lines, writing: thread::spawn(move || write(file, &coming)) }
+        let (lines, queue) = sync_channel(QUEUE_LENGTH);
+        Self { lines, writing: thread::spawn(move || write(file, &queue)) }
     }
 
     pub(super) fn sender(&self) -> RecordSender {
@@ -39,24 +39,26 @@ impl EventRecorder {
 
     /// Waits until everything is written.
     pub(super) fn finish(self) -> io::Result<()> {
-        // It has ended by itself if the disk is full.
+        // The thread has ended already if the disk is full.
         let _ = self.lines.send(None);
-        self.writing.join().unwrap_or_else(|_| Err(io::Error::other("the record broke off")))
+        self.writing
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the recording thread panicked")))
     }
 }
 
-/// Writes until it is told to end. A line is in the file as soon as there is a pause.
-fn write(file: File, coming: &Receiver<Option<String>>) -> io::Result<()> {
+/// Writes lines until `None`. Flushes whenever the queue is empty.
+fn write(file: File, queue: &Receiver<Option<String>>) -> io::Result<()> {
     let (mut file, mut begun) = (BufWriter::new(file), false);
     loop {
-        let next = match coming.try_recv() {
+        let next = match queue.try_recv() {
             Ok(line) => Some(line),
             Err(_) => {
                 file.flush()?;
-                coming.recv().ok()
+                queue.recv().ok()
             }
         };
-        // What an earlier record has left goes when this one begins, or ends without a line.
+        // An earlier record is truncated when this one begins, or ends without a line.
         if !begun && next.is_some() && file.get_ref().metadata()?.is_file() {
             file.get_ref().set_len(0)?;
         }
@@ -70,12 +72,12 @@ fn write(file: File, coming: &Receiver<Option<String>>) -> io::Result<()> {
 
 impl RecordSender {
     pub(super) fn note(&self, event: &ProxyEvent<'_>) {
-        // Nobody is left to write it if this fails.
+        // This fails only if the thread has ended; its error is reported at the end.
         let _ = self.lines.send(Some(line(self.began, event)));
     }
 }
 
-/// An event, so long after the beginning.
+/// Formats an event with its time since the beginning.
 pub(super) fn line(began: Instant, event: &ProxyEvent<'_>) -> String {
     let mut line = Map::new();
     let millis = began.elapsed().as_secs_f64() * 1000.0;

@@ -1,4 +1,4 @@
-//! What passes, as lines for people, or as the documents of a record.
+//! Lines of `--show`: text, or JSON documents like those of a record.
 
 use std::{
     io::{self, Write},
@@ -16,22 +16,21 @@ use serde_json::json;
 
 use super::record;
 
-/// How many lines may wait. A printer that nobody reads must not hold up what passes, so that those
-/// beyond it are left out.
-const MOST_WAITING: usize = 1_000;
-/// How long the last lines may take in the end: whoever started the program may have stopped reading.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// Maximum number of queued lines. Further lines are left out: a slow reader must not delay messages.
+const QUEUE_LENGTH: usize = 1_000;
+/// Time-out of the last lines: the reader may have stopped.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Writes lines to the standard output, on a thread of its own.
+/// Writes lines to standard output, on a separate thread.
 pub(super) struct EventPrinter {
     as_json: bool,
     lines: SyncSender<Option<String>>,
     left_out: Arc<AtomicU64>,
-    /// Ends with the thread.
+    /// Disconnected when the thread ends.
     written: Receiver<()>,
 }
 
-/// What notes events for a [`EventPrinter`].
+/// Sends events to an [`EventPrinter`].
 pub(super) struct PrintSender {
     as_json: bool,
     began: Instant,
@@ -41,12 +40,12 @@ pub(super) struct PrintSender {
 
 impl EventPrinter {
     pub(super) fn new(as_json: bool) -> Self {
-        let (lines, coming) = sync_channel(MOST_WAITING);
+        let (lines, queue) = sync_channel(QUEUE_LENGTH);
         let left_out = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&left_out);
         let (writing, written) = sync_channel(0);
         thread::spawn(move || {
-            write(&coming, &counted, as_json);
+            write(&queue, &counted, as_json);
             drop(writing);
         });
         Self { as_json, lines, left_out, written }
@@ -58,28 +57,28 @@ impl EventPrinter {
         PrintSender { as_json: self.as_json, began: Instant::now(), lines, left_out }
     }
 
-    /// Lets the last lines be written, unless nobody reads them.
+    /// Waits for the last lines, up to the time-out.
     pub(super) fn finish(self) {
         if self.lines.try_send(None).is_ok() {
-            // Nothing is ever sent: it is the end that comes, or is too late.
-            let _ = self.written.recv_timeout(LAST_LINES);
+            // No value is sent: the channel is disconnected, or the wait times out.
+            let _ = self.written.recv_timeout(FINISH_TIMEOUT);
         }
     }
 }
 
-fn write(coming: &Receiver<Option<String>>, left_out: &AtomicU64, as_json: bool) {
+fn write(queue: &Receiver<Option<String>>, left_out: &AtomicU64, as_json: bool) {
     let mut out = io::stdout();
-    while let Ok(Some(line)) = coming.recv() {
+    while let Ok(Some(line)) = queue.recv() {
         let missed = left_out.swap(0, Ordering::Relaxed);
-        let told = match missed {
+        let printed = match missed {
             0 => Ok(()),
             missed if as_json => {
                 writeln!(out, "{}", json!({ "event": "leftOut", "lines": missed }))
             }
             missed => writeln!(out, "          … {missed} lines left out"),
         };
-        // A closed pipe is no reason to end.
-        if told.and_then(|()| writeln!(out, "{line}")).and_then(|()| out.flush()).is_err() {
+        // A closed standard output does not end the proxy.
+        if printed.and_then(|()| writeln!(out, "{line}")).and_then(|()| out.flush()).is_err() {
             return;
         }
     }
@@ -103,7 +102,7 @@ fn in_words(event: &ProxyEvent<'_>) -> String {
             format!("#{connection:<4} connected: {client}, for {server}")
         }
         ProxyEvent::Request { connection, message, is_retry, .. } => {
-            let again = if *is_retry { ", sent before" } else { "" };
+            let again = if *is_retry { ", retry" } else { "" };
             let (command, namespace) = (message.command, message.namespace);
             format!("#{connection:<4} -> {command} {namespace}, {} bytes{again}", message.bytes)
         }

@@ -32,11 +32,11 @@ pub(super) fn document(ledger: &Ledger, rules: &[RuleState]) -> Value {
             "server": server,
             "command": command,
             "namespace": namespace,
-            "came": count.attempts,
-            "delivered": count.deliveries,
-            "executed": count.executions,
+            "attempts": count.attempts,
+            "deliveries": count.deliveries,
+            "executions": count.executions,
             "fromRecord": count.from_record,
-            "refused": count.errors,
+            "errors": count.errors,
         })
     });
     let rules = rules.iter().map(|state| {
@@ -51,7 +51,7 @@ pub(super) fn document(ledger: &Ledger, rules: &[RuleState]) -> Value {
     json!({
         "commands": commands.collect::<Vec<_>>(),
         "rules": rules.collect::<Vec<_>>(),
-        "retryableWrites": { "all": writes, "sentAgain": retried, "appliedTwice": twice },
+        "retryableWrites": { "all": writes, "retried": retried, "appliedTwice": twice },
     })
 }
 
@@ -64,7 +64,7 @@ fn writes(ledger: &Ledger) -> (usize, usize, usize) {
 
 /// Returns the table of commands.
 fn table(ledger: &Ledger) -> Table {
-    let titles = "server|command|namespace|>came|>delivered|>executed|>from record|>refused";
+    let titles = "server|command|namespace|>attempts|>deliveries|>executions|>from record|>errors";
     let mut table = Table::new(titles);
     for (server, command, namespace, count) in ledger.counts() {
         let names = [server, command, namespace].map(ToString::to_string);

@@ -1,4 +1,4 @@
-//! What a sweep did, for people and for programs.
+//! Result of `sweep` as text and as JSON.
 
 use std::{
     error::Error,
@@ -20,11 +20,11 @@ pub(super) struct SweepRound {
     collection: String,
     dry_run: bool,
     pub(super) report: SweepReport,
-    /// Why it could not go on.
+    /// Error that ended the sweep.
     pub(super) error: Option<String>,
     pub(super) wrong_arguments: bool,
     pub(super) interrupted: bool,
-    /// Whether there was a deployment to sweep.
+    /// `false` if the deployment could not be reached.
     is_begun: bool,
     began: Instant,
     rounds: u64,
@@ -45,7 +45,7 @@ impl SweepRound {
         }
     }
 
-    /// One for which no deployment was found, for a reason or because it was interrupted.
+    /// Returns the result without a connection: an error, or an interruption.
     pub(super) fn not_begun(sweep: &Sweep, why: Option<Box<dyn Error>>) -> Self {
         Self {
             interrupted: why.is_none(),
@@ -60,7 +60,7 @@ impl SweepRound {
         self.error.is_some() || self.interrupted
     }
 
-    /// Adds what was done; what is left is as the last one left it.
+    /// Adds the counts of a sweep. Skipped increments are those of the last sweep.
     pub(super) fn absorb(&mut self, other: &Self) {
         let (sum, more) = (&mut self.report, &other.report);
         sum.finished += more.finished;
@@ -71,7 +71,7 @@ impl SweepRound {
         self.rounds += u64::from(other.is_begun);
     }
 
-    /// The result, and the names of the counters that could not be swept.
+    /// Prints the result, and a warning for each counter that could not be swept.
     pub(super) fn print(&self, context: &CommandContext) -> io::Result<()> {
         context.output.print(self, self.to_json(), &self.verdict())?;
         let notes = &context.notes;
@@ -81,7 +81,10 @@ impl SweepRound {
         let named = u64::try_from(self.report.failures.len()).unwrap_or(u64::MAX);
         let others = self.report.failed.saturating_sub(named);
         if others > 0 {
-            notes.warn(format_args!("nor were {others} others"));
+            notes.warn(format_args!(
+                "{} not swept",
+                plural(others, "other counter was", "other counters were")
+            ));
         }
         Ok(())
     }
@@ -90,7 +93,9 @@ impl SweepRound {
         match &self.error {
             Some(error) if self.wrong_arguments => Err(WrongArguments(error.clone()).into()),
             Some(error) => Err(error.clone().into()),
-            None if self.interrupted => Err("interrupted; run it again to sweep the rest".into()),
+            None if self.interrupted => {
+                Err("interrupted; run the command again to sweep the rest".into())
+            }
             None if self.report.failed > 0 => Err(format!(
                 "{} could not be swept",
                 plural(self.report.failed, "counter", "counters")
@@ -100,7 +105,7 @@ impl SweepRound {
         }
     }
 
-    /// The sum of all, in a few words.
+    /// Formats the totals.
     pub(super) fn total(&self) -> String {
         format!(
             "{} in {}: {}",
@@ -114,17 +119,17 @@ impl SweepRound {
         let SweepReport { finished, by, tombstones_removed, .. } = &self.report;
         let (be, adds) =
             if self.dry_run { ("would be ", "which adds") } else { ("", "which added") };
-        let mut said = format!("{} {be}finished", plural(*finished, "increment", "increments"));
+        let mut text = format!("{} {be}finished", plural(*finished, "increment", "increments"));
         if *finished > 0 {
-            said += &format!(", {adds} {by}");
+            text += &format!(", {adds} {by}");
         }
         if *tombstones_removed > 0 {
-            said += &format!(
+            text += &format!(
                 "; {} {be}removed",
                 plural(*tombstones_removed, "tombstone", "tombstones")
             );
         }
-        said
+        text
     }
 
     fn to_json(&self) -> Value {
@@ -146,10 +151,10 @@ impl SweepRound {
             "dryRun": self.dry_run,
             "counters": documents,
             "finished": finished,
-            "by": i64::try_from(*by).map_or_else(|_| json!(by.to_string()), |by| json!(by)),
-            "alreadyGone": already_gone,
+            "added": i64::try_from(*by).map_or_else(|_| json!(by.to_string()), |by| json!(by)),
+            "finishedByOthers": already_gone,
             "tombstonesRemoved": tombstones_removed,
-            "leftAlone": left_alone,
+            "skipped": left_alone,
             "failed": failed,
             "failures": failures.collect::<Vec<_>>(),
             "interrupted": self.interrupted,
@@ -158,7 +163,7 @@ impl SweepRound {
     }
 }
 
-/// In one line.
+/// Summary in one line.
 impl fmt::Display for SweepRound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SweepReport { already_gone, left_alone, .. } = &self.report;
@@ -167,14 +172,13 @@ impl fmt::Display for SweepRound {
         }
         write!(f, "{}: {}", self.collection, self.done())?;
         if *already_gone > 0 {
-            write!(f, "; {already_gone} were finished by somebody else")?;
+            write!(f, "; {already_gone} finished by others")?;
         }
         match left_alone {
             0 => {}
-            1 => f.write_str("; 1 is left alone, it is not old enough")?,
-            more => write!(f, "; {more} are left alone, they are not old enough")?,
+            skipped => write!(f, "; {skipped} skipped, not old enough")?,
         }
-        if self.is_cut_short() { f.write_str("; then it was cut short") } else { Ok(()) }
+        if self.is_cut_short() { f.write_str("; ended early") } else { Ok(()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A layout from a file.
+//! Reading of a layout file.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use steadfast_patterns::zones::Layout;
 
 use crate::notes::WrongArguments;
 
-/// Reads a layout. What is wrong with it is said, and where.
+/// Reads a layout. An error has the position in the file.
 pub(super) fn read(path: &Path) -> Result<Layout, WrongArguments> {
     let wrong = |why: String| WrongArguments(format!("the layout {}: {why}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -17,7 +17,7 @@ pub(super) fn read(path: &Path) -> Result<Layout, WrongArguments> {
 mod tests {
     /// The example of `--help` is a layout.
     #[test]
-    fn the_example_can_be_read() {
+    fn example_of_the_help_is_a_layout() {
         let example = super::super::EXAMPLES;
         let begin = example.find("collection =").unwrap();
         let end = example.find("Getting started").unwrap();

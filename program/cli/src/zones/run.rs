@@ -1,4 +1,4 @@
-//! What the subcommands do, and what they print.
+//! Execution and output of the subcommands.
 
 use std::{
     error::Error,
@@ -12,12 +12,12 @@ use steadfast_patterns::zones::{self, ApplyProgress, Cluster, Layout, Plan, Stat
 use super::{Wait, ZonesCommand};
 use crate::{context::CommandResult, duration, notes::Notes};
 
-/// A cluster that was reached, and the layout for it.
+/// A cluster with its layout.
 pub(super) struct ZonesRun {
     client: Client,
     layout: Layout,
     notes: Notes,
-    /// What was begun, and what of it is done.
+    /// Progress of the steps. `None` before the first.
     begun: Mutex<Option<StepProgress>>,
 }
 
@@ -26,7 +26,7 @@ struct StepProgress {
     done: Vec<Step>,
 }
 
-/// What a subcommand has to say.
+/// Result of a subcommand.
 pub(super) struct ZonesReport {
     pub(super) text: String,
     pub(super) document: Value,
@@ -40,26 +40,30 @@ impl ZonesRun {
         Self { client, layout, notes, begun: Mutex::default() }
     }
 
-    /// What was done before it failed, or was interrupted. If nothing was begun, that it failed is all there is.
-    pub(super) fn done_before(&self, what: &ZonesCommand, error: Box<dyn Error>) -> ReportResult {
+    /// Returns the steps that were done before an error or an interruption, or the error if no step was started.
+    pub(super) fn done_before(
+        &self,
+        command: &ZonesCommand,
+        error: Box<dyn Error>,
+    ) -> ReportResult {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(StepProgress { steps, done }) = begun else { return Err(error) };
-        let (field, how) = match what {
-            ZonesCommand::Remove { .. } => ("removed", "taken back"),
+        let field = match command {
+            ZonesCommand::Remove { .. } => "removed",
             ZonesCommand::Plan { .. }
             | ZonesCommand::Apply { .. }
-            | ZonesCommand::Status { .. } => ("applied", "done"),
+            | ZonesCommand::Status { .. } => "applied",
         };
         let count = done.len();
         Ok(ZonesReport {
-            text: format!("{}: {count} of {steps} steps {how}.", self.layout.collection()),
+            text: format!("{}: {count} of {steps} steps done.", self.layout.collection()),
             document: json!({ field: done, "steps": steps }),
             verdict: Err(error),
         })
     }
 
-    pub(super) async fn run(&self, what: &ZonesCommand) -> ReportResult {
-        match what {
+    pub(super) async fn run(&self, command: &ZonesCommand) -> ReportResult {
+        match command {
             ZonesCommand::Plan { .. } | ZonesCommand::Apply { dry_run: true, .. } => {
                 plan_report(&self.planned().await?)
             }
@@ -100,7 +104,7 @@ impl ZonesRun {
         let status = self.settled(wait).await?;
         let verdict = match status.is_compliant() {
             true => Ok(()),
-            false => Err(format!("{} is not as the layout says", self.layout.collection()).into()),
+            false => Err(format!("{} does not match the layout", self.layout.collection()).into()),
         };
         let document = serde_json::to_value(&status)?;
         Ok(ZonesReport { text: status.to_string().trim_end().to_owned(), document, verdict })
@@ -117,9 +121,9 @@ impl ZonesRun {
             self.notes.info(note);
         }
         let done = match plan.steps().len() {
-            0 => "nothing of the layout is there".to_owned(),
-            1 => "1 step taken back".to_owned(),
-            steps => format!("{steps} steps taken back"),
+            0 => "nothing to remove".to_owned(),
+            1 => "1 step done".to_owned(),
+            steps => format!("{steps} steps done"),
         };
         Ok(ZonesReport {
             text: format!("{}: {done}.", self.layout.collection()),
@@ -141,17 +145,17 @@ impl ZonesRun {
                 }
             }
             ApplyProgress::Retried { error, .. } => {
-                self.notes.info(format_args!("it failed and is tried again: {error}"));
+                self.notes.info(format_args!("the step failed, retrying: {error}"));
             }
             _ => {}
         });
         applied.await.map_err(|error| {
-            format!("{error}\n  next: once that is resolved, run the same command again; it goes on from there")
+            format!("{error}\n  next: once that is resolved, run the same command again; it continues from there")
         })?;
         Ok(())
     }
 
-    /// How it is, now or when the balancer is done.
+    /// Returns the status, with `--wait` after the balancer is done.
     async fn settled(&self, wait: &Wait) -> Result<Status, Box<dyn Error>> {
         match wait.wait {
             true => self.wait(wait).await,
@@ -159,13 +163,14 @@ impl ZonesRun {
         }
     }
 
-    /// Waits for the balancer, and says how many chunks are misplaced whenever that changes.
+    /// Waits for the balancer, and prints the number of misplaced chunks whenever it changes.
     async fn wait(&self, wait: &Wait) -> Result<Status, Box<dyn Error>> {
         let mut before = 0;
         let settled = zones::until_compliant(&self.client, &self.layout, |status| {
             let now = status.misplaced.len();
             if now != before {
-                self.notes.info(format_args!("waits for the balancer: {now} chunks are misplaced"));
+                self.notes
+                    .info(format_args!("waiting for the balancer: {now} chunks are misplaced"));
                 before = now;
             }
         });
@@ -173,7 +178,7 @@ impl ZonesRun {
         match tokio::time::timeout(limit, settled).await {
             Ok(settled) => Ok(settled?),
             Err(_) => Err(format!(
-                "documents are not yet where they belong after {}; `steadfast zones status` says more",
+                "documents are still misplaced after {}; `steadfast zones status` lists them",
                 duration::show(limit)
             )
             .into()),

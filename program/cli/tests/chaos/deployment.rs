@@ -1,4 +1,4 @@
-//! On a deployment that is somebody's: nothing is left there, and nothing of theirs is touched.
+//! Runs on an existing deployment, which leave nothing behind and touch no other database.
 
 use std::{
     collections::BTreeSet,
@@ -10,10 +10,10 @@ use steadfast_embedded::Deployment;
 
 use crate::{
     all_zeros,
-    support::{Said, chaos},
+    support::{ProgramOutput, chaos},
 };
 
-/// A deployment that goes on while the test waits for a program, and a client of it.
+/// Starts a deployment on its own thread, with a database, and returns a client.
 async fn deployment() -> (Deployment, Client) {
     let set = Deployment::replica_set(3).in_thread().start();
     let client = Client::with_uri_str(set.uri()).await.expect("a client");
@@ -22,12 +22,12 @@ async fn deployment() -> (Deployment, Client) {
     (set, client)
 }
 
-fn short(uri: &str, more: &[&str]) -> Said {
+fn short(uri: &str, more: &[&str]) -> ProgramOutput {
     let arguments = ["--uri", uri, "--duration", "6s", "--rate", "100", "--json"];
-    chaos(&[&arguments, more].concat()).said()
+    chaos(&[&arguments, more].concat()).output()
 }
 
-/// Databases that people have made.
+/// Returns the names of the databases of users.
 async fn databases(client: &Client) -> Vec<String> {
     let mut names = client.list_database_names().await.expect("names");
     names.retain(|name| !["admin", "config", "local"].contains(&name.as_str()));
@@ -36,61 +36,57 @@ async fn databases(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_made_twice_and_nothing_is_left_there() {
+async fn run_on_a_deployment_is_clean_and_leaves_no_database() {
     let (set, client) = deployment().await;
-    let said = short(&set.uri(), &[]);
-    assert_eq!(said.status, Some(0), "{said}");
-    let document = said.document();
-    assert_eq!(document["verdict"], all_zeros(), "{said}");
+    let output = short(&set.uri(), &[]);
+    assert_eq!(output.status, Some(0), "{output}");
+    let document = output.document();
+    assert_eq!(document["verdict"], all_zeros(), "{output}");
     assert_eq!(document["plan"]["servers"], "uri");
     let faults = document["plan"]["faults"].as_array().expect("names");
-    assert_eq!(
-        *faults,
-        ["cuts", "slow", "overload", "drops"],
-        "nothing is done to the servers themselves"
-    );
-    assert!(!said.out.contains("mongodb://"), "the connection string is not shown: {said}");
+    assert_eq!(*faults, ["cuts", "slow", "overload", "drops"], "no fault affects the servers");
+    assert!(!output.stdout.contains("mongodb://"), "the connection string is not shown: {output}");
     assert_eq!(databases(&client).await, ["shop"]);
 }
 
 #[tokio::test]
-async fn a_database_that_is_there_is_not_touched() {
+async fn existing_database_is_an_error() {
     let (set, client) = deployment().await;
-    let said = short(&set.uri(), &["--database", "shop"]);
-    assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{said}");
-    assert!(said.notes.contains("--database: shop is there already"), "{said}");
+    let output = short(&set.uri(), &["--database", "shop"]);
+    assert_eq!((output.status, output.stdout.as_str()), (Some(2), ""), "{output}");
+    assert!(output.stderr.contains("--database: shop already exists"), "{output}");
     let orders = client.database("shop").collection::<Document>("orders");
     assert_eq!(orders.count_documents(doc! {}).await.expect("a count"), 1);
 }
 
 #[test]
-fn a_deployment_that_cannot_be_reached_is_explained() {
-    let said = short("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200", &[]);
-    assert_eq!(said.status, Some(1), "{said}");
-    let found = "no server that takes writes was found at 127.0.0.1:1 within 200ms";
-    assert!(said.notes.contains(found) && said.notes.contains("next:"), "{said}");
+fn unreachable_deployment_is_explained() {
+    let output = short("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200", &[]);
+    assert_eq!(output.status, Some(1), "{output}");
+    let found = "no writable server was found at 127.0.0.1:1 within 200ms";
+    assert!(output.stderr.contains(found) && output.stderr.contains("next:"), "{output}");
 }
 
 #[tokio::test]
-async fn the_database_stays_if_that_is_wanted() {
+async fn keep_option_keeps_the_database() {
     let (set, client) = deployment().await;
-    let said = short(&set.uri(), &["--keep", "--database", "evidence", "--faults", "cuts"]);
-    assert_eq!(said.status, Some(0), "{said}");
+    let output = short(&set.uri(), &["--keep", "--database", "evidence", "--faults", "cuts"]);
+    assert_eq!(output.status, Some(0), "{output}");
     assert_eq!(databases(&client).await, ["evidence", "shop"]);
 }
 
 #[tokio::test]
-async fn a_step_down_is_done_if_it_is_asked_for() {
+async fn primary_steps_down_if_requested() {
     let (set, client) = deployment().await;
-    let said = short(&set.uri(), &["--faults", "step-down,freeze"]);
-    assert_eq!(said.status, Some(0), "{said}");
-    let document = said.document();
-    assert_eq!(document["verdict"], all_zeros(), "{said}");
-    assert!(!document["incidents"].as_array().expect("incidents").is_empty(), "{said}");
+    let output = short(&set.uri(), &["--faults", "step-down,freeze"]);
+    assert_eq!(output.status, Some(0), "{output}");
+    let document = output.document();
+    assert_eq!(document["verdict"], all_zeros(), "{output}");
+    assert!(!document["incidents"].as_array().expect("incidents").is_empty(), "{output}");
     assert_eq!(databases(&client).await, ["shop"]);
 }
 
-/// The marks of the documents that a run has inserted.
+/// Returns the marks of the documents that a run has inserted.
 async fn inserted(client: &Client, database: &str) -> BTreeSet<i64> {
     let entries = client.database(database).collection::<Document>("entries");
     let mut found = entries.find(doc! {}).await.expect("a cursor");
@@ -103,7 +99,7 @@ async fn inserted(client: &Client, database: &str) -> BTreeSet<i64> {
 }
 
 #[tokio::test]
-async fn the_same_seed_makes_the_same_writes_and_another_makes_others() {
+async fn seed_determines_the_writes() {
     let (set, client) = deployment().await;
     let run = |database, seed| {
         let load = ["--duration", "10s", "--rate", "50", "--faults", "none", "--quiet"];
@@ -111,10 +107,10 @@ async fn the_same_seed_makes_the_same_writes_and_another_makes_others() {
         chaos(&[load, to].concat()).start()
     };
     for running in [run("one", "7"), run("again", "7"), run("other", "8")] {
-        let said = running.said();
-        assert_eq!(said.status, Some(0), "{said}");
+        let output = running.output();
+        assert_eq!(output.status, Some(0), "{output}");
     }
-    // Most of them may have had no time.
+    // The others may not have run in time.
     let first = |marks: BTreeSet<i64>| -> Vec<i64> { marks.into_iter().take(12).collect() };
     let one = first(inserted(&client, "one").await);
     assert_eq!(one.len(), 12);
@@ -123,54 +119,57 @@ async fn the_same_seed_makes_the_same_writes_and_another_makes_others() {
 }
 
 #[tokio::test]
-async fn a_second_ctrl_c_ends_it_at_once_and_says_what_is_left() {
+async fn second_ctrl_c_ends_the_run_and_names_the_remaining_database() {
     let (set, client) = deployment().await;
     let arguments =
         ["--uri", &set.uri(), "--duration", "10m", "--timeout", "1h", "--faults", "none"];
     let mut running = chaos(&arguments).start();
-    running.awaits_work();
+    running.wait_for_operations();
     (0..3).for_each(|member| set.faults().freeze(member));
     running.signal("-INT");
-    running.awaits("once more to end at once");
+    running.wait_for_note("interrupt again to end at once");
     let began = Instant::now();
     running.signal("-TERM");
-    let said = running.said();
-    assert!(began.elapsed() < Duration::from_secs(300), "not when the hour is over: {said}");
-    assert_eq!((said.status, said.out.as_str()), (Some(1), ""), "{said}");
-    assert!(said.notes.contains("the database steadfast_chaos was left behind"), "{said}");
-    assert!(said.notes.contains("ended at once; nothing was counted"), "{said}");
+    let output = running.output();
+    assert!(began.elapsed() < Duration::from_secs(300), "before the time-out: {output}");
+    assert_eq!((output.status, output.stdout.as_str()), (Some(1), ""), "{output}");
+    assert!(output.stderr.contains("the database steadfast_chaos was not dropped"), "{output}");
+    assert!(output.stderr.contains("interrupted twice; the writes were not counted"), "{output}");
     (0..3).for_each(|member| set.faults().thaw(member));
     assert_eq!(databases(&client).await, ["shop", "steadfast_chaos"]);
 }
 
 #[tokio::test]
-async fn ctrl_c_while_it_looks_for_servers_is_the_end() {
-    // A socket that takes connections and never answers.
+async fn ctrl_c_ends_server_selection() {
+    // A socket that accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let uri = format!(
         "mongodb://{}/?serverSelectionTimeoutMS=600000",
         silent.local_addr().expect("an address")
     );
     let mut running = chaos(&["--uri", &uri]).start();
-    running.awaits("connecting to ");
+    running.wait_for_note("connecting to ");
     running.signal("-INT");
-    let said = running.said();
-    assert_eq!((said.status, said.out.as_str()), (Some(1), ""), "{said}");
-    assert!(said.notes.contains("interrupted before the load began; nothing was done"), "{said}");
+    let output = running.output();
+    assert_eq!((output.status, output.stdout.as_str()), (Some(1), ""), "{output}");
+    assert!(
+        output.stderr.contains("interrupted before the load began; nothing was done"),
+        "{output}"
+    );
 }
 
 #[test]
-fn a_deployment_that_cannot_be_reached_is_explained_in_the_time_that_its_string_says() {
-    // Nobody listens at port 1.
+fn server_selection_timeout_of_the_connection_string_applies() {
+    // Nothing listens on port 1.
     let address = "127.0.0.1:1";
     let began = Instant::now();
-    let said = short(&format!("mongodb://{address}/?serverSelectionTimeoutMS=300"), &[]);
-    // Without that, it is thirty seconds.
+    let output = short(&format!("mongodb://{address}/?serverSelectionTimeoutMS=300"), &[]);
+    // The default is ten seconds.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    assert_eq!(said.status, Some(1), "{said}");
-    let error = said.document()["error"].as_str().unwrap_or_default().to_owned();
-    assert!(error.contains("was found at") && said.notes.contains(&error), "{said}");
+    assert_eq!(output.status, Some(1), "{output}");
+    let error = output.document()["error"].as_str().unwrap_or_default().to_owned();
+    assert!(error.contains("was found at") && output.stderr.contains(&error), "{output}");
     for word in [&format!("was found at {address} within 300ms"), "why: ", "next: "] {
-        assert!(said.notes.contains(word), "{word} is missing: {said}");
+        assert!(output.stderr.contains(word), "{word} is missing: {output}");
     }
 }

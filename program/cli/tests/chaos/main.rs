@@ -1,4 +1,4 @@
-//! `steadfast chaos` as its users meet it: the verdict, what is printed, and every way for it to go wrong.
+//! Tests of `steadfast chaos`: verdict, output and errors.
 #![allow(missing_docs)]
 
 mod arguments;
@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 use steadfast_embedded::Deployment;
 use support::chaos;
 
-/// Some seconds, and no file. (A machine that stands still for three of them still gets to the first of each kind
-/// of fault.)
+/// A run of some seconds. Even on a machine that stalls for three of them, each kind of fault occurs.
 const SHORT: [&str; 6] = ["--duration", "6s", "--rate", "100", "--json", "--quiet"];
 
 const KINDS: [&str; 11] = [
@@ -40,7 +39,7 @@ fn all_zeros() -> Value {
         "lost": 0,
         "wronglyLabelled": 0,
         "torn": 0,
-        "unheardOf": 0,
+        "foreign": 0,
     })
 }
 
@@ -52,19 +51,19 @@ fn names(object: &Value) -> Vec<&str> {
     object.as_object().expect("an object").keys().map(String::as_str).collect()
 }
 
-/// The faults of a run, in their order.
+/// Returns the faults of a run in their order.
 fn faults(document: &Value) -> Vec<String> {
     let incidents = document["incidents"].as_array().expect("incidents");
     incidents.iter().map(|it| it["fault"].as_str().expect("its name").to_owned()).collect()
 }
 
 #[test]
-fn nothing_is_lost_or_made_twice_in_memory_and_a_program_is_told_all_of_it() {
-    let said = chaos(&SHORT).said();
-    let document = said.document();
-    assert_eq!((said.status, said.notes.as_str()), (Some(0), ""), "{said}");
-    assert_eq!(document["verdict"], all_zeros(), "{said}");
-    assert_eq!(document["contradictions"], json!([]), "{said}");
+fn run_in_memory_is_clean_and_its_json_is_documented() {
+    let output = chaos(&SHORT).output();
+    let document = output.document();
+    assert_eq!((output.status, output.stderr.as_str()), (Some(0), ""), "{output}");
+    assert_eq!(document["verdict"], all_zeros(), "{output}");
+    assert_eq!(document["contradictions"], json!([]), "{output}");
     assert_eq!(document["interrupted"], false);
     assert_eq!(document["report"], Value::Null);
     let plan = &document["plan"];
@@ -81,16 +80,19 @@ fn nothing_is_lost_or_made_twice_in_memory_and_a_program_is_told_all_of_it() {
     }
     let operations = &document["operations"];
     let all = number(&operations["all"]);
-    assert!((1..=600).contains(&all), "as many as there was time for: {said}");
+    assert!((1..=600).contains(&all), "at most the planned number: {output}");
     let sum: u64 =
         ["acknowledged", "notApplied", "inDoubt"].map(|it| number(&operations[it])).iter().sum();
-    assert_eq!(sum, all, "{said}");
+    assert_eq!(sum, all, "{output}");
     assert_eq!(names(&document["kinds"]), KINDS);
-    assert!(number(&document["attempts"]["all"]) >= number(&operations["acknowledged"]), "{said}");
+    assert!(
+        number(&document["attempts"]["all"]) >= number(&operations["acknowledged"]),
+        "{output}"
+    );
     let by = document["attempts"]["operationsByAttempts"].as_object().expect("an object");
-    assert_eq!(by.values().map(number).sum::<u64>(), all, "{said}");
+    assert_eq!(by.values().map(number).sum::<u64>(), all, "{output}");
     assert_eq!(names(&document["latencyMs"]), ["max", "p50", "p90", "p99", "p999"]);
-    assert!(!faults(&document).is_empty(), "{said}");
+    assert!(!faults(&document).is_empty(), "{output}");
     let guide = include_str!("../../../../docs/chaos.md");
     let mut all = Vec::new();
     fields(&document, &mut all);
@@ -100,7 +102,7 @@ fn nothing_is_lost_or_made_twice_in_memory_and_a_program_is_told_all_of_it() {
     }
 }
 
-/// The names of all fields, but those that are data: kinds of operations, and how many attempts.
+/// Collects the names of all fields, except those that are data: kinds of operations and numbers of attempts.
 fn fields(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
@@ -116,39 +118,39 @@ fn fields(value: &Value, into: &mut Vec<String>) {
 }
 
 #[test]
-fn nothing_is_lost_or_made_twice_on_real_servers() {
+fn run_on_real_servers_is_clean() {
     testbed::require!(V6_0);
-    let said = chaos(&["--mongod", "--duration", "6s", "--rate", "100", "--json"]).said();
-    assert_eq!(said.status, Some(0), "{said}");
-    let document = said.document();
-    assert_eq!(document["verdict"], all_zeros(), "{said}");
+    let output = chaos(&["--mongod", "--duration", "6s", "--rate", "100", "--json"]).output();
+    assert_eq!(output.status, Some(0), "{output}");
+    let document = output.document();
+    assert_eq!(document["verdict"], all_zeros(), "{output}");
     assert_eq!(document["plan"]["servers"], "mongod");
-    assert!(document["server"].as_str().is_some_and(|it| it.starts_with("mongod ")), "{said}");
-    assert!(number(&document["operations"]["acknowledged"]) > 0, "{said}");
+    assert!(document["server"].as_str().is_some_and(|it| it.starts_with("mongod ")), "{output}");
+    assert!(number(&document["operations"]["acknowledged"]) > 0, "{output}");
 }
 
-/// While mongos and members are killed, frozen and stepped down, chunks move between the shards.
+/// Chunks move between the shards while mongos and members are killed, frozen and stepped down.
 #[test]
-fn nothing_is_lost_or_made_twice_on_a_sharded_cluster_of_real_servers() {
+fn run_on_a_sharded_cluster_of_real_servers_is_clean() {
     testbed::require!(V8_2);
     let load = ["--duration", "20s", "--rate", "100", "--json", "--quiet"];
-    let said = chaos(&[&["--mongod", "--sharded"][..], &load].concat()).said();
-    assert_eq!(said.status, Some(0), "{said}");
-    let document = said.document();
-    assert_eq!(document["verdict"], all_zeros(), "{said}");
+    let output = chaos(&[&["--mongod", "--sharded"][..], &load].concat()).output();
+    assert_eq!(output.status, Some(0), "{output}");
+    let document = output.document();
+    assert_eq!(document["verdict"], all_zeros(), "{output}");
     assert_eq!(document["plan"]["servers"], "sharded");
-    assert!(number(&document["operations"]["acknowledged"]) > 0, "{said}");
+    assert!(number(&document["operations"]["acknowledged"]) > 0, "{output}");
     let faults = faults(&document);
     for fault in ["cuts", "drops", "migrate"] {
-        assert!(faults.iter().any(|it| it == fault), "{fault}: {said}");
+        assert!(faults.iter().any(|it| it == fault), "{fault}: {output}");
     }
     assert!(
         faults.iter().any(|it| ["kill", "freeze", "step-down"].contains(&it.as_str())),
-        "{said}"
+        "{output}"
     );
     let incidents = document["incidents"].as_array().expect("incidents").iter();
     let moved = incidents.filter(|it| it["fault"] == "migrate").map(|it| number(&it["hits"]));
-    assert!(moved.sum::<u64>() > 0, "a chunk has moved: {said}");
+    assert!(moved.sum::<u64>() > 0, "a chunk has moved: {output}");
 }
 
 #[test]
@@ -158,54 +160,56 @@ fn dropped_transactions_are_in_doubt_and_none_is_torn() {
         if servers == "--mongod" {
             testbed::require!(V6_0);
         }
-        let said = chaos(&[&[servers][..], &load, &SHORT].concat()).said();
-        assert_eq!(said.status, Some(0), "{said}");
-        let document = said.document();
-        assert_eq!(document["verdict"], all_zeros(), "{said}");
+        let output = chaos(&[&[servers][..], &load, &SHORT].concat()).output();
+        assert_eq!(output.status, Some(0), "{output}");
+        let document = output.document();
+        assert_eq!(document["verdict"], all_zeros(), "{output}");
         assert_eq!(names(&document["kinds"]), ["transaction"]);
         let operations = &document["operations"];
         let dropped = number(&operations["dropped"]);
-        assert!(dropped > 0 && dropped == number(&operations["inDoubt"]), "{said}");
+        assert!(dropped > 0 && dropped == number(&operations["inDoubt"]), "{output}");
         let hits = document["incidents"].as_array().expect("incidents").iter();
-        assert_eq!(hits.map(|it| number(&it["hits"])).sum::<u64>(), dropped, "{said}");
-        assert!(faults(&document).iter().all(|fault| fault == "drops"), "{said}");
+        assert_eq!(hits.map(|it| number(&it["hits"])).sum::<u64>(), dropped, "{output}");
+        assert!(faults(&document).iter().all(|fault| fault == "drops"), "{output}");
     }
 }
 
 #[test]
-fn who_sends_again_on_any_error_writes_twice_and_is_told_so() {
+fn always_retry_duplicates_writes_and_fails_the_run() {
     let load = ["--strategy", "always-retry", "--faults", "cuts", "--workload", "increments"];
-    // Which of the requests lose their reply is the seed's to say. With this one, it is the first time among the
-    // first thirty, and there is time for many times as many.
+    // The seed determines which requests lose their reply. With this one, the first is among the first thirty.
     let time = ["--duration", "10s", "--rate", "100", "--seed", "9"];
-    let said = chaos(&[&load[..], &time].concat()).said();
-    assert_eq!(said.status, Some(1), "{said}");
-    let (first, _) = said.out.split_once('\n').expect("lines");
+    let output = chaos(&[&load[..], &time].concat()).output();
+    assert_eq!(output.status, Some(1), "{output}");
+    let (first, _) = output.stdout.split_once('\n').expect("lines");
     let (number, rest) = first.split_once(' ').expect("a number");
-    assert!(number.parse::<u64>().is_ok_and(|number| number > 0), "{said}");
-    assert!(rest.starts_with("duplicated   0 lost "), "{said}");
-    assert!(said.out.contains("\n  duplicated: operation "), "{said}");
-    assert!(said.out.contains(": acknowledged, and found 2 times; it met with "), "{said}");
-    let why = "steadfast chaos: what was said of writes is not what is in the database: ";
-    assert!(said.notes.contains(why), "{said}");
+    assert!(number.parse::<u64>().is_ok_and(|number| number > 0), "{output}");
+    assert!(rest.starts_with("duplicated   0 lost "), "{output}");
+    assert!(output.stdout.contains("\n  duplicated: operation "), "{output}");
+    assert!(
+        output.stdout.contains(": acknowledged, and found 2 times; attempts failed: "),
+        "{output}"
+    );
+    let why = "steadfast chaos: the results of writes contradict the database: ";
+    assert!(output.stderr.contains(why), "{output}");
     let again = "steadfast chaos --seed 9 --duration 10s --rate 100 --strategy always-retry --workload \
                  increments --faults cuts";
-    let words = said.out.replace('\\', " ");
+    let words = output.stdout.replace('\\', " ");
     let words: Vec<&str> = words.split_whitespace().collect();
-    assert!(words.join(" ").ends_with(again), "{said}");
+    assert!(words.join(" ").ends_with(again), "{output}");
 }
 
-/// One thing after the other, in each of these. How far they come depends on how fast servers recover.
+/// Groups of faults that follow each other. Their number depends on the recovery time of the servers.
 const LANES: [&[&str]; 4] =
     [&["cuts"], &["drops"], &["slow", "overload"], &["step-down", "kill", "freeze"]];
 
 #[test]
-fn the_same_seed_has_the_same_faults_in_the_same_order() {
+fn seed_determines_the_faults_and_their_order() {
     let run = || chaos(&[&SHORT[..], &["--seed", "7"]].concat()).start();
     let [one, again] = [run(), run()].map(|running| {
-        let said = running.said();
-        assert_eq!(said.status, Some(0), "{said}");
-        faults(&said.document())
+        let output = running.output();
+        assert_eq!(output.status, Some(0), "{output}");
+        faults(&output.document())
     });
     for lane in LANES {
         let of = |faults: &[String]| -> Vec<String> {
@@ -219,56 +223,56 @@ fn the_same_seed_has_the_same_faults_in_the_same_order() {
 }
 
 #[test]
-fn people_get_the_verdict_first_and_then_the_figures() {
-    let said = chaos(&["--duration", "5s", "--rate", "100", "--color", "always"]).said();
-    assert_eq!(said.status, Some(0), "{said}");
-    assert!(said.out.starts_with("\x1b[32m"), "{said}");
-    let plain = said.out.replace("\x1b[32m", "").replace("\x1b[1m", "").replace("\x1b[0m", "");
-    assert!(plain.starts_with("0 duplicated   0 lost   0 wrongly labelled   0 torn\n"), "{said}");
+fn text_begins_with_the_verdict() {
+    let output = chaos(&["--duration", "5s", "--rate", "100", "--color", "always"]).output();
+    assert_eq!(output.status, Some(0), "{output}");
+    assert!(output.stdout.starts_with("\x1b[32m"), "{output}");
+    let plain = output.stdout.replace("\x1b[32m", "").replace("\x1b[1m", "").replace("\x1b[0m", "");
+    assert!(plain.starts_with("0 duplicated   0 lost   0 wrongly labelled   0 torn\n"), "{output}");
     for label in
         ["servers ", "load ", "operations  ", "attempts ", "latency ", "failovers ", "repeat "]
     {
-        assert!(plain.lines().any(|line| line.starts_with(label)), "{label} is missing: {said}");
+        assert!(plain.lines().any(|line| line.starts_with(label)), "{label} is missing: {output}");
     }
-    assert!(plain.lines().count() <= 40, "{said}");
-    assert!(plain.lines().all(|line| line.chars().count() <= 100), "{said}");
-    for note in ["three servers in memory", "the load begins", "is counted"] {
-        assert!(said.notes.contains(note), "{note} is missing: {said}");
+    assert!(plain.lines().count() <= 40, "{output}");
+    assert!(plain.lines().all(|line| line.chars().count() <= 100), "{output}");
+    for note in ["three servers in memory", "the load begins", "counting the marks"] {
+        assert!(output.stderr.contains(note), "{note} is missing: {output}");
     }
 }
 
 #[test]
-fn without_faults_nothing_is_tried_twice() {
+fn run_without_faults_has_no_retries() {
     let set = Deployment::replica_set(3).in_thread().start();
-    // Where a busy machine stands still for seconds, no server is taken to be gone.
+    // Prevents failed heartbeats on a busy machine that stalls for seconds.
     let uri = format!("{}&connectTimeoutMS=120000", set.uri());
     let load = ["--faults", "none", "--duration", "5s", "--json", "--quiet"];
-    let said = chaos(&[&["--uri", &uri], &load[..]].concat()).said();
-    let document = said.document();
-    assert_eq!(said.status, Some(0), "{said}");
+    let output = chaos(&[&["--uri", &uri], &load[..]].concat()).output();
+    let document = output.document();
+    assert_eq!(output.status, Some(0), "{output}");
     assert_eq!(document["plan"]["faults"], json!([]));
     assert_eq!(document["incidents"], json!([]));
     assert_eq!(document["errors"], json!([]));
-    assert_eq!(names(&document["attempts"]["operationsByAttempts"]), ["1"], "{said}");
+    assert_eq!(names(&document["attempts"]["operationsByAttempts"]), ["1"], "{output}");
 }
 
 #[test]
-fn what_was_done_until_ctrl_c_is_counted() {
+fn operations_before_ctrl_c_are_counted() {
     let mut running = chaos(&["--duration", "10m", "--json"]).start();
-    running.awaits_work();
+    running.wait_for_operations();
     let began = Instant::now();
     running.signal("-INT");
-    let said = running.said();
-    assert!(began.elapsed() < Duration::from_secs(300), "and not when all is over");
-    assert_eq!(said.status, Some(1), "{said}");
+    let output = running.output();
+    assert!(began.elapsed() < Duration::from_secs(300), "before the end of the run");
+    assert_eq!(output.status, Some(1), "{output}");
     assert!(
-        said.notes.contains("interrupted: the load ends, and what was done is counted"),
-        "{said}"
+        output.stderr.contains("interrupted: the load ends and its writes are counted"),
+        "{output}"
     );
-    assert!(said.notes.contains("steadfast chaos: interrupted after "), "{said}");
-    assert!(said.notes.contains(" of 10m; what was done until then is counted"), "{said}");
-    let document = said.document();
+    assert!(output.stderr.contains("steadfast chaos: interrupted after "), "{output}");
+    assert!(output.stderr.contains(" of 10m; the operations until then are counted"), "{output}");
+    let document = output.document();
     assert_eq!(document["interrupted"], true);
-    assert_eq!(document["verdict"], all_zeros(), "{said}");
-    assert!(number(&document["operations"]["acknowledged"]) > 0, "{said}");
+    assert_eq!(document["verdict"], all_zeros(), "{output}");
+    assert!(number(&document["operations"]["acknowledged"]) > 0, "{output}");
 }

@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use crate::{
     program::steadfast,
-    support::{Chaos, Folder, chaos},
+    support::{Chaos, ReportFolder, chaos},
 };
 
 const SHORT: [&str; 6] = ["--duration", "4s", "--faults", "cuts", "--report", ""];
@@ -18,24 +18,24 @@ fn short(path: &str) -> Chaos {
 
 #[test]
 fn report_is_a_page_and_replaces_an_older_one() {
-    let folder = Folder::new();
+    let folder = ReportFolder::new();
     let path = folder.path("chaos.html");
     fs::write(&path, "an older one").expect("it is written");
-    let said = short(&path).said();
-    assert_eq!(said.status, Some(0), "{said}");
+    let output = short(&path).output();
+    assert_eq!(output.status, Some(0), "{output}");
     let page = fs::read_to_string(&path).expect("text");
     assert!(page.trim_start().to_lowercase().starts_with("<!doctype html>"), "{page}");
     assert!(page.trim_end().ends_with("</html>"), "all of it");
     assert_eq!(folder.files(), ["chaos.html"]);
     assert!(
-        said.out.contains(&format!("report      {path}")[..100.min(12 + path.len())]),
-        "{said}"
+        output.stdout.contains(&format!("report      {path}")[..100.min(12 + path.len())]),
+        "{output}"
     );
 }
 
 #[test]
 fn unusable_report_path_is_an_error_before_the_run() {
-    let folder = Folder::new();
+    let folder = ReportFolder::new();
     let file = folder.path("file");
     fs::write(&file, "").expect("it is written");
     for (path, why) in [
@@ -47,31 +47,34 @@ fn unusable_report_path_is_an_error_before_the_run() {
         (folder.path(&"x".repeat(300)), "too long"),
         ("-".to_owned(), "write it to a file"),
     ] {
-        let said = short(&path).said();
-        assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{path}: {said}");
-        assert!(said.notes.contains("--report") && said.notes.contains(why), "{path}: {said}");
-        assert_eq!(said.notes.lines().count(), 1, "nothing was begun: {said}");
+        let output = short(&path).output();
+        assert_eq!((output.status, output.stdout.as_str()), (Some(2), ""), "{path}: {output}");
+        assert!(
+            output.stderr.contains("--report") && output.stderr.contains(why),
+            "{path}: {output}"
+        );
+        assert_eq!(output.stderr.lines().count(), 1, "nothing was begun: {output}");
     }
     assert_eq!(folder.files(), ["file"]);
 }
 
 #[test]
 fn verdict_is_printed_if_the_disk_is_full() {
-    let said = short("/dev/full").said();
-    assert_eq!(said.status, Some(1), "{said}");
+    let output = short("/dev/full").output();
+    assert_eq!(output.status, Some(1), "{output}");
     assert!(
-        said.out.starts_with("0 duplicated   0 lost   0 wrongly labelled   0 torn\n"),
-        "{said}"
+        output.stdout.starts_with("0 duplicated   0 lost   0 wrongly labelled   0 torn\n"),
+        "{output}"
     );
-    assert!(!said.out.contains("\nreport "), "{said}");
+    assert!(!output.stdout.contains("\nreport "), "{output}");
     let why =
         "steadfast chaos: the report could not be written to /dev/full: No space left on device";
-    assert!(said.notes.contains(why), "{said}");
+    assert!(output.stderr.contains(why), "{output}");
 }
 
 #[test]
 fn failed_write_leaves_the_older_report_only() {
-    let folder = Folder::new();
+    let folder = ReportFolder::new();
     let path = folder.path("chaos.html");
     fs::write(&path, "an older one").expect("it is written");
     // A shell limits the file size to a few blocks; a write beyond it raises SIGXFSZ, which ends a process by default.
@@ -81,12 +84,12 @@ fn failed_write_leaves_the_older_report_only() {
     let mut arguments = SHORT;
     arguments[5] = &path;
     limited.args(arguments);
-    let said = Chaos(limited).said();
-    assert_eq!(said.status, Some(1), "{said}");
-    assert_eq!(said.document()["report"], serde_json::Value::Null);
-    assert_eq!(said.document()["verdict"]["clean"], true);
-    assert!(said.notes.contains("the report could not be written to "), "{said}");
-    assert!(said.notes.contains("the existing file is unchanged"), "{said}");
+    let output = Chaos(limited).output();
+    assert_eq!(output.status, Some(1), "{output}");
+    assert_eq!(output.document()["report"], serde_json::Value::Null);
+    assert_eq!(output.document()["verdict"]["clean"], true);
+    assert!(output.stderr.contains("the report could not be written to "), "{output}");
+    assert!(output.stderr.contains("the existing file is unchanged"), "{output}");
     assert_eq!(fs::read_to_string(&path).expect("text"), "an older one");
     assert_eq!(folder.files(), ["chaos.html"]);
 }

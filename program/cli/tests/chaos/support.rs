@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::program::{signal, steadfast, temp_dir};
 
-/// `steadfast chaos` with these arguments.
+/// Returns `steadfast chaos` with arguments.
 pub(crate) fn chaos(arguments: &[&str]) -> Chaos {
     let mut command = steadfast(&["chaos"]);
     command.args(arguments).env_remove("NO_COLOR");
@@ -21,45 +21,45 @@ pub(crate) fn chaos(arguments: &[&str]) -> Chaos {
 pub(crate) struct Chaos(pub(crate) Command);
 
 impl Chaos {
-    pub(crate) fn start(mut self) -> Running {
+    pub(crate) fn start(mut self) -> RunningChaos {
         let command = self.0.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the program is built");
-        let notes = BufReader::new(process.stderr.take().expect("it is piped"));
-        Running { process, notes, said: String::new() }
+        let stderr = BufReader::new(process.stderr.take().expect("it is piped"));
+        RunningChaos { process, stderr, stderr_text: String::new() }
     }
 
     /// Runs the program to its end.
-    pub(crate) fn said(self) -> Said {
-        self.start().said()
+    pub(crate) fn output(self) -> ProgramOutput {
+        self.start().output()
     }
 }
 
 /// A running program.
-pub(crate) struct Running {
+pub(crate) struct RunningChaos {
     process: Child,
-    notes: BufReader<ChildStderr>,
-    said: String,
+    stderr: BufReader<ChildStderr>,
+    stderr_text: String,
 }
 
-impl Running {
-    /// Waits for a note with this text.
-    pub(crate) fn awaits(&mut self, text: &str) {
+impl RunningChaos {
+    /// Waits for a note that contains a text.
+    pub(crate) fn wait_for_note(&mut self, text: &str) {
         loop {
-            let before = self.said.len();
-            let read = self.notes.read_line(&mut self.said).expect("text");
-            assert!(read > 0, "it never said {text:?}: {}", self.said);
-            if self.said[before..].contains(text) {
+            let before = self.stderr_text.len();
+            let read = self.stderr.read_line(&mut self.stderr_text).expect("text");
+            assert!(read > 0, "{text:?} was not printed: {}", self.stderr_text);
+            if self.stderr_text[before..].contains(text) {
                 return;
             }
         }
     }
 
-    /// Waits for a note that something is done.
-    pub(crate) fn awaits_work(&mut self) {
+    /// Waits for a note with acknowledged operations.
+    pub(crate) fn wait_for_operations(&mut self) {
         loop {
-            let before = self.said.len();
-            self.awaits(" acknowledged, ");
-            if !self.said[before..].contains(": 0 acknowledged, ") {
+            let before = self.stderr_text.len();
+            self.wait_for_note(" acknowledged, ");
+            if !self.stderr_text[before..].contains(": 0 acknowledged, ") {
                 return;
             }
         }
@@ -70,40 +70,40 @@ impl Running {
     }
 
     /// Waits for the end of the program.
-    pub(crate) fn said(mut self) -> Said {
-        self.notes.read_to_string(&mut self.said).expect("text");
+    pub(crate) fn output(mut self) -> ProgramOutput {
+        self.stderr.read_to_string(&mut self.stderr_text).expect("text");
         let output = self.process.wait_with_output().expect("it ends");
-        let out = String::from_utf8(output.stdout).expect("text");
-        Said { status: output.status.code(), out, notes: self.said }
+        let stdout = String::from_utf8(output.stdout).expect("text");
+        ProgramOutput { status: output.status.code(), stdout, stderr: self.stderr_text }
     }
 }
 
 /// Exit status and output of a program.
-pub(crate) struct Said {
+pub(crate) struct ProgramOutput {
     pub(crate) status: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) notes: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-impl Said {
+impl ProgramOutput {
     /// Returns the document of `--json`, which is on one line.
     pub(crate) fn document(&self) -> Value {
-        assert_eq!(self.out.lines().count(), 1, "{self}");
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self}"))
+        assert_eq!(self.stdout.lines().count(), 1, "{self}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for ProgramOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { status, out, notes } = self;
-        write!(f, "status {status:?}\n--- out\n{out}--- notes\n{notes}")
+        let Self { status, stdout, stderr } = self;
+        write!(f, "status {status:?}\n--- stdout\n{stdout}--- stderr\n{stderr}")
     }
 }
 
 /// A temporary directory.
-pub(crate) struct Folder(TempDir);
+pub(crate) struct ReportFolder(TempDir);
 
-impl Folder {
+impl ReportFolder {
     pub(crate) fn new() -> Self {
         Self(temp_dir())
     }

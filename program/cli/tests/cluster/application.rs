@@ -1,5 +1,5 @@
-//! The application of one datacenter: tasks that write messages through a local writer, what they were told, and
-//! for how long nothing was acknowledged.
+//! The application of one datacenter: tasks that write messages through a local writer, the results, and the longest
+//! time without an acknowledgement.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Bound on what must happen under load. Only a hang takes as long.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A write, and the answer to it.
+/// A write and its result.
 pub(crate) struct Write {
     pub(crate) key: i64,
     pub(crate) began: Instant,
@@ -84,11 +84,11 @@ impl Application {
         Ok(application)
     }
 
-    /// Waits until so many more writes were acknowledged in a datacenter, which began after this call.
+    /// Waits until a number of writes that began after this call were acknowledged in a datacenter.
     pub(crate) async fn wait_for_writes(&self, datacenter: &str, more: usize) {
         let mut counts = self.counts.subscribe();
         let count = |counts: &BTreeMap<String, usize>| counts.get(datacenter).copied().unwrap_or(0);
-        // Those that are under way do not count.
+        // Writes in progress do not count.
         let goal = count(&counts.borrow()) + more + TASKS;
         let reached = counts.wait_for(|counts| count(counts) >= goal);
         let waited = tokio::time::timeout(TIMEOUT, reached).await;

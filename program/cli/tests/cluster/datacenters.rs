@@ -64,8 +64,8 @@ impl Datacenters {
         self.cluster.mongos()[number(datacenter)].restart()
     }
 
-    /// Stops all servers of a datacenter with SIGSTOP: connections stay open, and nothing answers, as when the
-    /// network to the datacenter is gone.
+    /// Stops all servers of a datacenter with SIGSTOP: connections stay open without replies, as during a network
+    /// partition.
     pub(crate) fn freeze(&self, datacenter: &str) -> Result<()> {
         self.each_server(datacenter, Mongod::freeze)?;
         self.cluster.mongos()[number(datacenter)].freeze()

@@ -1,10 +1,10 @@
-//! `steadfast doctor` on a real cluster: when all is well, and when servers are missing.
+//! `steadfast doctor` on a real cluster, healthy and without some servers.
 
 use serde_json::Value;
 
 use crate::{out, run, turn};
 
-/// Runs it with `--json`; its exit status must be this.
+/// Returns the document of `--json`, and checks the exit status.
 #[track_caller]
 pub(crate) fn diagnosis(uri: &str, status: i32) -> Value {
     let output = run(uri, &["doctor", "--json", "--quiet"]);
@@ -12,13 +12,13 @@ pub(crate) fn diagnosis(uri: &str, status: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The findings of this code.
+/// Returns the findings with a code.
 pub(crate) fn findings<'a>(diagnosis: &'a Value, code: &str) -> Vec<&'a Value> {
     let findings = diagnosis["findings"].as_array().unwrap().iter();
     findings.filter(|finding| finding["code"] == code).collect()
 }
 
-/// The states of a shard's members, sorted.
+/// Returns the states of the members of a shard, sorted.
 pub(crate) fn states(diagnosis: &Value, shard: usize) -> Vec<&str> {
     let members = diagnosis["shards"][shard]["members"].as_array().unwrap().iter();
     let mut states: Vec<_> = members.map(|it| it["state"].as_str().unwrap()).collect();
@@ -27,7 +27,7 @@ pub(crate) fn states(diagnosis: &Value, shard: usize) -> Vec<&str> {
 }
 
 #[test]
-fn a_real_cluster_that_is_well_has_no_problems_and_shows_its_shards() {
+fn healthy_cluster_has_no_problems_and_shows_its_shards() {
     let Some(turn) = turn() else { return };
     let cluster = &turn.datacenters.cluster;
     let healthy = diagnosis(&cluster.uri(), 0);

@@ -3,9 +3,6 @@
 
 #[allow(dead_code, reason = "shared with an example that uses more of it")]
 mod application;
-#[path = "../../../../patterns/tests/patterns/local_writes/books.rs"]
-#[allow(dead_code, reason = "shared with tests that use more of it")]
-mod books;
 #[allow(dead_code, reason = "shared with an example that uses more of it")]
 mod datacenters;
 mod doctor;
@@ -13,6 +10,9 @@ mod outage;
 #[path = "../program/mod.rs"]
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod program;
+#[path = "../../../../patterns/tests/patterns/local_writes_stress/recorded_writes.rs"]
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+mod recorded_writes;
 
 use std::{
     process::Output,

@@ -19,9 +19,10 @@ use steadfast_patterns::duplicates::Duplicates;
 
 use crate::{
     application::{Application, Keys},
-    books::{Books, Census, Told},
     datacenters::{Datacenters, LAYOUT, NAMES},
-    doctor, out, run, succeed, turn,
+    doctor, out,
+    recorded_writes::{RecordedWrite, RecordedWrites, StoredCopies},
+    run, succeed, turn,
 };
 
 /// Half of the default, to wait less.
@@ -36,7 +37,7 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     // A mongos that does not answer is found out sooner than by default.
     let uri =
         format!("{}?heartbeatFrequencyMS=500&connectTimeoutMS=2000", datacenters.cluster.uri());
-    lay_out(&uri);
+    apply_zones(&uri);
 
     let keys = Keys::default();
     let start = |order| Application::start(&uri, order, ACKNOWLEDGED_WITHIN, &keys);
@@ -48,7 +49,7 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     // A secondary that has served no read since it started needs its primary for the first one.
     read_all(&uri, members_of("bravo")).await;
 
-    // What is executed and not acknowledged is written to the other datacenter, too.
+    // Writes that are executed and not acknowledged are written to the other datacenter, too.
     datacenters.hold_acknowledgements("alfa").unwrap();
     alfa.wait_for_writes("bravo", SOME_WRITES).await;
     datacenters.release_acknowledgements("alfa").unwrap();
@@ -70,27 +71,27 @@ async fn no_acknowledged_document_is_lost_with_a_datacenter_and_duplicates_are_r
     alfa.wait_for_writes("alfa", SOME_WRITES).await;
     act(datacenters, Datacenters::wait_until_complete).await;
 
-    // Connections stay open and nothing answers, as when the network is gone.
+    // Connections stay open without replies, as during a network partition.
     act(datacenters, |it| it.freeze("bravo")).await;
     bravo.wait_for_writes("alfa", SOME_WRITES).await;
     act(datacenters, |it| it.thaw("bravo")).await;
     bravo.wait_for_writes("bravo", SOME_WRITES).await;
     act(datacenters, Datacenters::wait_until_complete).await;
 
-    let mut books = Books::default();
+    let mut recorded = RecordedWrites::default();
     for application in [alfa, bravo] {
         for write in application.stop().await {
-            books.note(write.key, Told::of(&write.answer));
+            recorded.record(write.key, RecordedWrite::of(&write.answer));
         }
     }
-    let census = census(datacenters).await;
-    judge(&books, &census);
+    let stored = stored_copies(datacenters).await;
+    assert_sound(&recorded, &stored);
     let read = read_all(&uri, ReadPreference::nearest(None)).await;
-    assert!(books.acknowledged().all(|key| read.contains(&key)), "all that were acknowledged");
-    assert_eq!(read.len(), census.0.len(), "each is read once");
-    trim(&uri, census.surplus());
-    let trimmed = self::census(datacenters).await;
-    assert_eq!((trimmed.surplus(), trimmed.firsts()), (0, census.firsts()));
+    assert!(recorded.acknowledged().all(|key| read.contains(&key)), "all that were acknowledged");
+    assert_eq!(read.len(), stored.0.len(), "each is read once");
+    trim(&uri, stored.surplus());
+    let trimmed = self::stored_copies(datacenters).await;
+    assert_eq!((trimmed.surplus(), trimmed.first_copies()), (0, stored.first_copies()));
     assert_eq!(read_all(&uri, ReadPreference::nearest(None)).await, read);
 }
 
@@ -111,7 +112,7 @@ fn diagnose_without_alfa(datacenters: &Datacenters) {
 }
 
 /// Plans, applies and shows the zones.
-fn lay_out(uri: &str) {
+fn apply_zones(uri: &str) {
     let layout = LayoutFile::new();
     let zones = |what: &str| run(uri, &["zones", what, layout.path()]);
     let before = zones("status");
@@ -131,23 +132,23 @@ fn lay_out(uri: &str) {
 }
 
 /// Every receipt is right, and there was something to be right about.
-fn judge(books: &Books, census: &Census) {
-    let verdict = books.judge(census);
-    assert!(verdict.is_clean(), "{verdict:#?}");
-    assert!(verdict.duplicated > 0, "without duplicates it shows nothing: {verdict}");
-    // The judge can tell.
-    let quiet = books.clone().without_doubts().judge(census);
-    assert!(quiet.unexplained.len() >= verdict.surplus, "{quiet:#?}");
-    assert_eq!(books.judge(&Census::default()).lost.len(), verdict.acknowledged);
+fn assert_sound(recorded: &RecordedWrites, stored: &StoredCopies) {
+    let comparison = recorded.compare(stored);
+    assert!(comparison.is_clean(), "{comparison:#?}");
+    assert!(comparison.duplicated > 0, "without duplicates it shows nothing: {comparison}");
+    // The comparison detects missing copies.
+    let incomplete = recorded.clone().without_possible_copies().compare(stored);
+    assert!(incomplete.unlisted.len() >= comparison.surplus, "{incomplete:#?}");
+    assert_eq!(recorded.compare(&StoredCopies::default()).lost.len(), comparison.acknowledged);
 }
 
-/// Shows the copies that are too many, then deletes them.
+/// Shows the surplus copies, then deletes them.
 fn trim(uri: &str, surplus: u64) {
     let dedupe = |more: &[&str]| -> Value {
         let common =
             ["dedupe", "--collection", "app.messages", "--key", "message_id", "--older-than", "0s"];
-        let said = succeed(uri, &[&common, more].concat());
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+        let output = succeed(uri, &[&common, more].concat());
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"))
     };
     let shown = dedupe(&["--json"]);
     assert_eq!((&shown["surplus"], &shown["deleted"]), (&surplus.into(), &0.into()), "{shown}");
@@ -181,8 +182,8 @@ async fn read_all(uri: &str, members: ReadPreference) -> BTreeSet<i64> {
 }
 
 /// Returns what the primary of each shard has, asked without a mongos.
-async fn census(datacenters: &Datacenters) -> Census {
-    let mut census = Census::default();
+async fn stored_copies(datacenters: &Datacenters) -> StoredCopies {
+    let mut stored = StoredCopies::default();
     for name in NAMES {
         let messages = messages_at(&datacenters.shard(name).uri()).await;
         let majority = messages.find(doc! {}).read_concern(ReadConcern::majority());
@@ -191,9 +192,9 @@ async fn census(datacenters: &Datacenters) -> Census {
         while cursor.advance().await.unwrap() {
             documents.push(cursor.deserialize_current().unwrap());
         }
-        census.add(name, &documents);
+        stored.add(name, &documents);
     }
-    census
+    stored
 }
 
 /// Does something with the servers, on a thread that may block.
@@ -223,7 +224,7 @@ impl LayoutFile {
 
 impl Drop for LayoutFile {
     fn drop(&mut self) {
-        // Nothing depends on it.
+        // A failure affects no test.
         let _ = fs::remove_file(&self.0);
     }
 }

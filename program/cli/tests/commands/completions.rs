@@ -1,4 +1,4 @@
-//! Completions, tried in the shells that are there.
+//! Completions, tested in the installed shells.
 
 use std::process::Command;
 
@@ -6,23 +6,23 @@ use testbed::skip;
 
 use crate::run;
 
-/// What bash completes of a line, after its script was sourced. `None` if there is no bash.
+/// Returns the completions of bash for a line, after sourcing the script, or `None` without bash.
 fn completed(words: &[&str]) -> Option<Vec<String>> {
     let program = env!("CARGO_BIN_EXE_steadfast");
     let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
-    let (place, last) = (words.len() - 1, words.last().copied().unwrap_or_default());
-    let before = words[place.saturating_sub(1)];
+    let (position, last) = (words.len() - 1, words.last().copied().unwrap_or_default());
+    let before = words[position.saturating_sub(1)];
     let script = format!(
         "set -e; source <('{program}' completions bash); complete -p steadfast >&2; \
-         COMP_WORDS=({}); COMP_CWORD={place}; _steadfast steadfast '{last}' '{before}'; \
+         COMP_WORDS=({}); COMP_CWORD={position}; _steadfast steadfast '{last}' '{before}'; \
          printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         quoted.join(" ")
     );
     let output = Command::new("bash").args(["--norc", "-c", &script]).output().ok()?;
-    let (out, notes) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && notes.contains("-F _steadfast"), "{notes}");
-    Some(out.split_whitespace().map(str::to_owned).collect())
+    assert!(output.status.success() && stderr.contains("-F _steadfast"), "{stderr}");
+    Some(stdout.split_whitespace().map(str::to_owned).collect())
 }
 
 #[test]
@@ -46,15 +46,15 @@ fn bash_completes_commands_options_and_values() {
 }
 
 #[test]
-fn there_is_a_script_for_every_shell() {
+fn every_shell_has_a_script() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let (status, script, notes) = run(&["completions", shell]);
-        assert_eq!((status, notes.as_str()), (Some(0), ""), "{shell}");
+        let (status, script, stderr) = run(&["completions", shell]);
+        assert_eq!((status, stderr.as_str()), (Some(0), ""), "{shell}");
         for part in ["sweep", "dry-run", "collection"] {
             assert!(script.contains(part), "{part} for {shell}");
         }
     }
-    let (status, out, notes) = run(&["completions", "cmd"]);
-    assert_eq!((status, out.as_str()), (Some(2), ""));
-    assert!(notes.contains("possible values: bash, elvish, fish, powershell, zsh"), "{notes}");
+    let (status, stdout, stderr) = run(&["completions", "cmd"]);
+    assert_eq!((status, stdout.as_str()), (Some(2), ""));
+    assert!(stderr.contains("possible values: bash, elvish, fish, powershell, zsh"), "{stderr}");
 }

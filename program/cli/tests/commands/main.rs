@@ -21,13 +21,13 @@ use testbed::skip;
 /// A port without a listener.
 const NOWHERE: &str = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100";
 
-pub(crate) fn said(output: &Output) -> (Option<i32>, String, String) {
+pub(crate) fn result_of(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 pub(crate) fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    said(&steadfast(arguments).output().expect("the program is built"))
+    result_of(&steadfast(arguments).output().expect("the program is built"))
 }
 
 fn commands() -> Vec<String> {
@@ -46,9 +46,9 @@ fn help_lists_commands_by_purpose() {
     }
     assert_eq!(commands().len(), 12, "{help}");
     // A missing command is a wrong argument.
-    let (status, out, notes) = run(&[]);
-    assert_eq!((status, out.as_str()), (Some(2), ""));
-    assert!(notes.contains("See it:"), "{notes}");
+    let (status, stdout, stderr) = run(&[]);
+    assert_eq!((status, stdout.as_str()), (Some(2), ""));
+    assert!(stderr.contains("See it:"), "{stderr}");
 }
 
 #[test]
@@ -65,18 +65,18 @@ fn every_command_has_help() {
 
 #[test]
 fn version_is_printed() {
-    let (status, out, _) = run(&["--version"]);
-    assert_eq!((status, out), (Some(0), format!("steadfast {}\n", env!("CARGO_PKG_VERSION"))));
+    let (status, stdout, _) = run(&["--version"]);
+    assert_eq!((status, stdout), (Some(0), format!("steadfast {}\n", env!("CARGO_PKG_VERSION"))));
 }
 
 #[test]
 fn misspelled_command_gets_a_suggestion() {
-    let (status, _, notes) = run(&["swep"]);
+    let (status, _, stderr) = run(&["swep"]);
     assert_eq!(status, Some(2));
-    assert!(notes.contains("a similar subcommand exists: 'sweep'"), "{notes}");
-    let (status, _, notes) = run(&["doctor", "--quite"]);
+    assert!(stderr.contains("a similar subcommand exists: 'sweep'"), "{stderr}");
+    let (status, _, stderr) = run(&["doctor", "--quite"]);
     assert_eq!(status, Some(2));
-    assert!(notes.contains("'--quiet'"), "{notes}");
+    assert!(stderr.contains("'--quiet'"), "{stderr}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn guide_matches_the_manual_of_the_program() {
     let guide = fs::read_to_string(docs.join("cli.md")).unwrap_or_default();
     assert!(
         guide == manual,
-        "docs/cli.md is not what the program says any more. To make it so:\n  \
+        "docs/cli.md is not the output of `steadfast manual`. To update it:\n  \
          cargo run -p steadfast-cli -- manual > docs/cli.md"
     );
     for command in commands() {
@@ -126,8 +126,8 @@ fn color_option_enables_and_disables_colours() {
     for (line, is_painted) in lines {
         for no_color in ["", "1"] {
             let output = steadfast(&line).env("NO_COLOR", no_color).output().unwrap();
-            let (_, out, notes) = said(&output);
-            assert_eq!((out + &notes).contains('\x1b'), is_painted, "{line:?}");
+            let (_, stdout, stderr) = result_of(&output);
+            assert_eq!((stdout + &stderr).contains('\x1b'), is_painted, "{line:?}");
         }
     }
 }
@@ -148,7 +148,7 @@ fn terminal_has_colours_unless_they_are_disabled() {
     let Some(painted) = on_a_terminal(&line, &[]) else {
         return skip("script(1) is not installed");
     };
-    assert!(painted.contains("\x1b[31msteadfast sweep:\x1b[0m no server"), "{painted:?}");
+    assert!(painted.contains("\x1b[31msteadfast sweep:\x1b[0m no writable server"), "{painted:?}");
     let help = on_a_terminal(&format!("{program} --help"), &[]).unwrap();
     assert!(help.contains("\x1b["), "{help:?}");
     for variables in
@@ -183,14 +183,15 @@ fn json_document_has_the_error() {
         &["serve", "--port", &port],
     ];
     for line in lines {
-        let (status, out, notes) = run(&[line, &["--json"]].concat());
-        assert_eq!(status, Some(1), "{line:?}: {notes}");
-        let told: Vec<Value> = out.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
-        assert_eq!(told.len(), 1, "{line:?}: {out}");
-        let error = told[0]["error"].as_str().unwrap_or_default();
-        assert!(!error.is_empty() && notes.contains(error), "{line:?}: {error} in {notes}");
-        let (status, out, _) = run(&[line, &["--json", "--no-such-thing"]].concat());
-        assert_eq!((status, out.as_str()), (Some(2), ""), "{line:?}");
+        let (status, stdout, stderr) = run(&[line, &["--json"]].concat());
+        assert_eq!(status, Some(1), "{line:?}: {stderr}");
+        let documents: Vec<Value> =
+            stdout.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+        assert_eq!(documents.len(), 1, "{line:?}: {stdout}");
+        let error = documents[0]["error"].as_str().unwrap_or_default();
+        assert!(!error.is_empty() && stderr.contains(error), "{line:?}: {error} in {stderr}");
+        let (status, stdout, _) = run(&[line, &["--json", "--no-such-thing"]].concat());
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{line:?}");
     }
 }
 
@@ -210,16 +211,16 @@ fn broken_pipe_is_not_an_error() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program is built");
-        let mut out = BufReader::new(program.stdout.take().expect("it is piped"));
+        let mut stdout = BufReader::new(program.stdout.take().expect("it is piped"));
         let mut first = String::new();
-        out.read_line(&mut first).expect("text");
-        drop(out);
-        let (status, _, notes) = said(&program.wait_with_output().expect("it ends"));
+        stdout.read_line(&mut first).expect("text");
+        drop(stdout);
+        let (status, _, stderr) = result_of(&program.wait_with_output().expect("it ends"));
         assert!(status.is_some_and(|status| status < 2), "{line:?}: {status:?}");
         // On a busy machine, there may be a note that server selection takes time.
         let expected = ["until Ctrl-C", "problem", "connecting to ", "looking for the servers of "];
         let is_expected = |note: &str| expected.iter().any(|it| note.contains(it));
-        assert!(notes.lines().all(is_expected), "{line:?}: {notes}");
+        assert!(stderr.lines().all(is_expected), "{line:?}: {stderr}");
     }
 }
 
@@ -228,11 +229,11 @@ fn broken_pipe_is_not_an_error() {
 fn unwritable_result_is_an_error() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = steadfast(&["manual"]).stdout(full).output().unwrap();
-    let (status, _, notes) = said(&output);
+    let (status, _, stderr) = result_of(&output);
     assert_eq!(status, Some(1));
     assert!(
-        notes.contains("steadfast manual: the result could not be printed: No space"),
-        "{notes}"
+        stderr.contains("steadfast manual: the result could not be printed: No space"),
+        "{stderr}"
     );
 }
 
@@ -245,10 +246,10 @@ fn connection_string_is_printed() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program is built");
-    let mut out = BufReader::new(pipe.stdout.take().expect("it is piped"));
+    let mut stdout = BufReader::new(pipe.stdout.take().expect("it is piped"));
     let mut next = || -> Value {
         let mut line = String::new();
-        out.read_line(&mut line).expect("text");
+        stdout.read_line(&mut line).expect("text");
         serde_json::from_str(&line).expect("a document")
     };
     let first = next();
@@ -258,18 +259,18 @@ fn connection_string_is_printed() {
     let sweep = run(&["sweep", "--uri", &uri, "--collection", "shop.days"]);
     assert_eq!(sweep.0, Some(0), "{sweep:?}");
     program::signal(&pipe, "-TERM");
-    let mut seen = Vec::new();
+    let mut events = Vec::new();
     let last = loop {
         let document = next();
         if document.get("commands").is_some() {
             break document;
         }
-        seen.push(document["event"].as_str().expect("what passed").to_owned());
+        events.push(document["event"].as_str().expect("what passed").to_owned());
     };
-    assert!(seen.iter().any(|event| event == "request"), "{seen:?}");
+    assert!(events.iter().any(|event| event == "request"), "{events:?}");
     assert_eq!(last["error"], Value::Null);
     assert_eq!(last["retryableWrites"]["appliedTwice"], 0);
-    let (status, _, notes) = said(&pipe.wait_with_output().expect("it ends"));
-    assert_eq!((status, notes.as_str()), (Some(0), ""));
-    assert_eq!(served.end(), "", "it was told to be quiet");
+    let (status, _, stderr) = result_of(&pipe.wait_with_output().expect("it ends"));
+    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    assert_eq!(served.end(), "", "--quiet suppresses notes");
 }

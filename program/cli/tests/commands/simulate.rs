@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::{
     program::{signal, steadfast, temp_dir},
-    run, said,
+    result_of, run,
 };
 
 /// A simulation that takes a moment.
@@ -28,11 +28,14 @@ fn count(folder: &TempDir) -> usize {
 #[test]
 fn same_seed_repeats_the_table() {
     let table = |seed: &str| {
-        let (status, out, notes) = small(&["--seed", seed]);
-        assert_eq!((status, notes.as_str()), (Some(0), ""));
-        let table: Vec<_> = out.lines().filter(|line| line.starts_with('|')).collect();
-        assert_eq!(table.len(), 2 + 8 * 4, "{out}");
-        assert!(out.contains("20 clients, a server of 80 operations a second, 3 s each"), "{out}");
+        let (status, stdout, stderr) = small(&["--seed", seed]);
+        assert_eq!((status, stderr.as_str()), (Some(0), ""));
+        let table: Vec<_> = stdout.lines().filter(|line| line.starts_with('|')).collect();
+        assert_eq!(table.len(), 2 + 8 * 4, "{stdout}");
+        assert!(
+            stdout.contains("20 clients, a server of 80 operations a second, 3 s each"),
+            "{stdout}"
+        );
         table.join("\n")
     };
     assert_eq!(table("7"), table("7"));
@@ -43,14 +46,14 @@ fn same_seed_repeats_the_table() {
 fn json_has_all_figures_and_svg_a_chart() {
     let folder = temp_dir();
     let picture = file(&folder, "curves.svg");
-    let (status, out, notes) = small(&["--json", "--svg", &picture]);
-    assert_eq!((status, notes.as_str()), (Some(0), ""));
-    let document: Value = serde_json::from_str(&out).unwrap();
+    let (status, stdout, stderr) = small(&["--json", "--svg", &picture]);
+    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    let document: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(document["error"], Value::Null);
     assert_eq!(document["clients"], 20);
     let experiments = document["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 8 * 4);
-    assert!(experiments.iter().all(|it| it["goodputShare"].is_f64()), "{out}");
+    assert!(experiments.iter().all(|it| it["goodputShare"].is_f64()), "{stdout}");
     let svg = fs::read_to_string(picture).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     assert_eq!(count(&folder), 1, "without a draft");
@@ -64,9 +67,9 @@ fn unusable_svg_path_is_an_error_before_the_work() {
         (file(&folder, ""), "not the name of a file"),
     ] {
         // The simulation would take minutes.
-        let (status, out, notes) = run(&["simulate", "--clients", "1000000", "--svg", &file]);
-        assert_eq!((status, out.as_str()), (Some(2), ""), "{notes}");
-        assert!(notes.contains("simulate: --svg ") && notes.contains(part), "{notes}");
+        let (status, stdout, stderr) = run(&["simulate", "--clients", "1000000", "--svg", &file]);
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
+        assert!(stderr.contains("simulate: --svg ") && stderr.contains(part), "{stderr}");
     }
     assert_eq!(count(&folder), 0);
 }
@@ -74,10 +77,10 @@ fn unusable_svg_path_is_an_error_before_the_work() {
 #[cfg(target_os = "linux")]
 #[test]
 fn full_disk_is_reported_with_the_result() {
-    let (status, out, notes) = small(&["--json", "--svg", "/dev/full"]);
+    let (status, stdout, stderr) = small(&["--json", "--svg", "/dev/full"]);
     assert_eq!(status, Some(1));
-    assert!(notes.contains("steadfast simulate: /dev/full: No space left"), "{notes}");
-    let document: Value = serde_json::from_str(&out).unwrap();
+    assert!(stderr.contains("steadfast simulate: /dev/full: No space left"), "{stderr}");
+    let document: Value = serde_json::from_str(&stdout).unwrap();
     assert!(document["error"].as_str().unwrap().contains("/dev/full"));
     assert_eq!(document["experiments"].as_array().unwrap().len(), 32);
 }
@@ -91,21 +94,21 @@ fn interrupted_simulation_leaves_no_file() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program is built");
-    until_it_handles_signals(program.id());
+    wait_for_signal_handlers(program.id());
     assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");
     signal(&program, "-INT");
-    let (status, out, notes) = said(&program.wait_with_output().expect("it ends"));
-    assert_eq!((status, out.as_str()), (Some(1), ""), "{notes}");
+    let (status, stdout, stderr) = result_of(&program.wait_with_output().expect("it ends"));
+    assert_eq!((status, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(
-        notes.contains("interrupted after 0 of 32 experiments; nothing was written"),
-        "{notes}"
+        stderr.contains("interrupted after 0 of 32 experiments; nothing was written"),
+        "{stderr}"
     );
     assert!(!Path::new(&picture).exists());
     assert_eq!(count(&folder), 0);
 }
 
 /// Waits until a process handles SIGINT, which would end it before.
-fn until_it_handles_signals(process: u32) {
+fn wait_for_signal_handlers(process: u32) {
     const INTERRUPT: u64 = 1 << 1;
     let path = format!("/proc/{process}/status");
     if !Path::new("/proc/self/status").exists() {
@@ -133,8 +136,8 @@ fn invalid_parameters_are_wrong_arguments() {
         (&["--duration", "0"], "--duration: must be longer than 0"),
         (&["--quick", "--clients", "5"], "cannot be used with"),
     ] {
-        let (status, out, notes) = run(&[&["simulate"], arguments].concat());
-        assert_eq!((status, out.as_str()), (Some(2), ""), "{arguments:?}: {notes}");
-        assert!(notes.contains(part), "{arguments:?}: {notes}");
+        let (status, stdout, stderr) = run(&[&["simulate"], arguments].concat());
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(part), "{arguments:?}: {stderr}");
     }
 }

@@ -1,4 +1,4 @@
-//! With `--datacenters`, documents go to the nearest datacenter that takes them.
+//! `--datacenters`: documents are written to the nearest available datacenter.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,20 +8,20 @@ use steadfast_embedded::Deployment;
 use crate::{program::steadfast, support::*};
 
 #[test]
-fn datacenters_get_documents_with_their_key_in_a_field() {
+fn documents_for_datacenters_have_their_key_in_a_field() {
     let (alfa, bravo) = (Target::embedded(), Target::embedded());
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n{\"n\": 2}\n{\"_id\": 3}\n");
-    // Nobody listens at port 1.
+    // Nothing listens on port 1.
     let gone = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200";
     let datacenters = format!("gone={gone},alfa={},bravo={}", alfa.uri, bravo.uri);
     let more = ["--datacenters", &datacenters, &lines];
     let arguments = [&["ingest", "--collection", "app.lines"], &more[..]].concat();
     let output = steadfast(&arguments).output().expect("the program is built");
-    assert_done(&output, "3 documents added");
-    let (_, _, notes) = said(&output);
-    assert!(notes.contains("datacenter gone: no server that takes writes"), "{notes}");
-    assert!(notes.contains("another run writes everything once more"), "{notes}");
+    assert_result(&output, "3 documents added");
+    let (_, _, stderr) = result_of(&output);
+    assert!(stderr.contains("datacenter gone: no writable server"), "{stderr}");
+    assert!(stderr.contains("another run inserts all records again"), "{stderr}");
     let keys: BTreeMap<String, Document> = without_ids(alfa.documents())
         .into_iter()
         .map(|it| (it.get("ingest_key").expect("a key").to_string(), it))
@@ -34,7 +34,7 @@ fn datacenters_get_documents_with_their_key_in_a_field() {
 const LAYOUT: &str = "collection = 'app.lines'\nshard_key = ['datacenter', 'ingest_key']\n\
                       [datacenters]\nalfa = ['shard0']\nbravo = ['shard1']\n";
 
-/// A cluster whose zones tie alfa to shard0 and bravo to shard1.
+/// Starts a cluster whose zones assign alfa to shard0 and bravo to shard1.
 fn cluster(layout: &str) -> Target {
     let cluster = Deployment::sharded(&["shard0", "shard1"])
         .election_timeout(Duration::from_millis(50))
@@ -42,8 +42,8 @@ fn cluster(layout: &str) -> Target {
         .start();
     let target = Target::at(cluster.uri(), Some(cluster));
     let applied = steadfast(&["zones", "apply", "--uri", &target.uri, layout]).output();
-    let (status, _, notes) = said(&applied.expect("the program is built"));
-    assert_eq!(status, Some(0), "{notes}");
+    let (status, _, stderr) = result_of(&applied.expect("the program is built"));
+    assert_eq!(status, Some(0), "{stderr}");
     target
 }
 
@@ -59,33 +59,35 @@ fn assert_all(documents: &[Document], datacenter: &str, file: &str) {
 }
 
 #[test]
-fn datacenters_of_one_cluster_are_routed_to_by_their_field() {
+fn documents_are_routed_by_the_datacenter_field() {
     let folder = folder();
     let target = cluster(&file(&folder, "layout.toml", LAYOUT));
-    let at = folder.join("at");
-    let more = ["--datacenters", "alfa,bravo", "--checkpoint", at.to_str().expect("text")];
+    let checkpoint_path = folder.join("at");
+    let more =
+        ["--datacenters", "alfa,bravo", "--checkpoint", checkpoint_path.to_str().expect("text")];
     let more = [&more[..], &["--batch", "50"]].concat();
     let content: String = (0..300).map(|n| format!("{{\"n\": {n}}}\n")).collect();
     let one = file(&folder, "one.ndjson", &content);
-    assert_done(&ingest(&target.uri, &[&more[..], &[&one]].concat()), "300 documents added");
+    assert_result(&ingest(&target.uri, &[&more[..], &[&one]].concat()), "300 documents added");
     assert_all(&target.of_shard("shard0"), "alfa", "one.ndjson-");
     assert!(target.of_shard("shard1").is_empty());
 
-    // The nearest is gone: the next takes it.
+    // The nearest datacenter is down: the next one gets the documents.
     target.kill_shard("shard0");
     let two = file(&folder, "two.ndjson", &content);
-    let (status, out, notes) = said(&ingest(&target.uri, &[&more[..], &[&one, &two]].concat()));
-    assert_eq!(status, Some(0), "{notes}");
-    assert!(out.starts_with("app.lines: 300 documents added"), "{out}");
+    let (status, stdout, stderr) =
+        result_of(&ingest(&target.uri, &[&more[..], &[&one, &two]].concat()));
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stdout.starts_with("app.lines: 300 documents added"), "{stdout}");
     assert_all(&target.of_shard("shard1"), "bravo", "two.ndjson-");
 }
 
 #[test]
-fn names_of_datacenters_need_the_cluster() {
+fn datacenter_names_require_the_cluster() {
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
     let more = ["ingest", "--collection", "app.lines", "--datacenters", "alfa,bravo", &lines];
-    let (status, _, notes) = said(&steadfast(&more).output().expect("the program is built"));
-    assert_eq!(status, Some(2), "{notes}");
-    assert!(notes.contains("say which with --uri"), "{notes}");
+    let (status, _, stderr) = result_of(&steadfast(&more).output().expect("the program is built"));
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("use --uri"), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! Killed, cut off and without a server for a while, it still adds each record once.
+//! Each record is inserted once despite kills, network faults and outages.
 
 use std::{
     fs,
@@ -14,68 +14,68 @@ use testbed::{Mongod, Options};
 
 use crate::{program::steadfast, support::*};
 
-fn is_exact_though_killed_three_times(target: &Target, has_checkpoint: bool) {
+fn check_each_record_is_inserted_once_despite_kills(target: &Target, has_checkpoint: bool) {
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", records());
-    let at = folder.join("at");
+    let checkpoint_path = folder.join("at");
     let mut more = vec!["--batch", "40", "--parallel", "3", &*lines];
     if has_checkpoint {
-        more.extend(["--checkpoint", at.to_str().expect("text")]);
+        more.extend(["--checkpoint", checkpoint_path.to_str().expect("text")]);
     }
     for inserts in [12, 24, 36] {
-        // It cannot come to its end: after these, the server has what it is sent, and the program never hears of it.
+        // The run cannot end: after these inserts, the server executes the commands, and the replies are held back.
         let rule = format!(
             "[[rule]]\ncommand = 'insert'\nskip = {inserts}\nthen.stall = {{ direction = 'reply' }}\n"
         );
         let stalled = pipe(&folder, &target.uri, &rule);
-        let put_down = fs::read(&at).ok();
+        let checkpoint = fs::read(&checkpoint_path).ok();
         let mut program = steadfast(&arguments(stalled.uri(), &more))
             .stderr(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .expect("the program is built");
-        until(target, &mut program, 40 * inserts);
+        wait_for_documents(target, &mut program, 40 * inserts);
         if has_checkpoint {
-            until_it_is(&mut program, || fs::read(&at).ok() != put_down);
+            wait_until(&mut program, || fs::read(&checkpoint_path).ok() != checkpoint);
         }
         program.kill().expect("it runs");
         program.wait().expect("it ends");
         stalled.end();
     }
-    assert!(target.count() < u64::from(RECORDS), "it was killed too late to tell anything");
+    assert!(target.count() < u64::from(RECORDS), "it was killed too late");
     more.push("--json");
-    let (status, out, notes) = said(&ingest(&target.uri, &more));
-    assert_eq!(status, Some(0), "{notes}");
-    let report: Value = serde_json::from_str(&out).expect("a document");
+    let (status, stdout, stderr) = result_of(&ingest(&target.uri, &more));
+    assert_eq!(status, Some(0), "{stderr}");
+    let report: Value = serde_json::from_str(&stdout).expect("a document");
     let read = report["records"].as_u64().expect("a number");
-    assert_eq!(notes.contains("goes on at byte"), has_checkpoint, "{notes}");
-    assert_eq!(read < u64::from(RECORDS), has_checkpoint, "{out}");
+    assert_eq!(stderr.contains("continues at byte"), has_checkpoint, "{stderr}");
+    assert_eq!(read < u64::from(RECORDS), has_checkpoint, "{stdout}");
     assert_exact(target);
 }
 
 #[test]
-fn killed_three_times_it_adds_each_record_once() {
-    is_exact_though_killed_three_times(&Target::embedded(), true);
+fn each_record_is_inserted_once_despite_kills() {
+    check_each_record_is_inserted_once_despite_kills(&Target::embedded(), true);
 }
 
 #[test]
-fn killed_three_times_it_adds_each_record_once_without_a_checkpoint() {
-    is_exact_though_killed_three_times(&Target::embedded(), false);
+fn each_record_is_inserted_once_despite_kills_without_a_checkpoint() {
+    check_each_record_is_inserted_once_despite_kills(&Target::embedded(), false);
 }
 
 #[test]
-fn killed_three_times_it_adds_each_record_once_to_a_real_server() {
+fn each_record_is_inserted_once_despite_kills_on_a_real_server() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     for has_checkpoint in [true, false] {
         let target = Target::at(server.uri(), None);
-        is_exact_though_killed_three_times(&target, has_checkpoint);
+        check_each_record_is_inserted_once_despite_kills(&target, has_checkpoint);
         target.command(doc! { "drop": "lines" });
     }
 }
 
 #[test]
-fn lost_replies_and_cut_requests_add_nothing_twice() {
+fn lost_replies_and_requests_duplicate_no_record() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     let target = Target::at(server.uri(), None);
@@ -85,19 +85,19 @@ fn lost_replies_and_cut_requests_add_nothing_twice() {
     let bad = pipe(&folder, &target.uri, rules);
     let lines = file(&folder, "lines.ndjson", records());
     let output = ingest(bad.uri(), &["--batch", "40", &lines]);
-    let (status, out, notes) = said(&output);
-    assert_eq!(status, Some(0), "{notes}");
-    assert!(out.contains("were there already"), "replies were lost: {out}");
+    let (status, stdout, stderr) = result_of(&output);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stdout.contains("already existed"), "replies were lost: {stdout}");
     assert_exact(&target);
     bad.end();
 }
 
 #[test]
-fn a_server_that_is_gone_for_a_while_is_waited_for() {
+fn outage_within_the_retry_timeout_is_survived() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     let target = Target::at(server.uri(), None);
-    let stream = ["--format", "ndjson", "--source", "s", "--patience", "10m", "-"];
+    let stream = ["--format", "ndjson", "--source", "s", "--retry-timeout", "10m", "-"];
     let mut program = steadfast(&arguments(&server.uri(), &stream))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -107,32 +107,32 @@ fn a_server_that_is_gone_for_a_while_is_waited_for() {
     let mut input = program.stdin.take().expect("it is piped");
     let half = RECORDS / 2;
     input.write_all(some_records(0..half).as_bytes()).expect("it reads");
-    until(&target, &mut program, half.into());
+    wait_for_documents(&target, &mut program, half.into());
     server.kill().expect("it runs");
-    // More than it takes at once, while it cannot write.
+    // More than the program buffers while it cannot write.
     let rest = some_records(half..RECORDS);
     let feeding = thread::spawn(move || input.write_all(rest.as_bytes()).expect("it reads"));
-    let mut notes = BufReader::new(program.stderr.take().expect("it is piped"));
+    let mut stderr = BufReader::new(program.stderr.take().expect("it is piped"));
     let mut note = String::new();
-    while !note.contains("nothing can be written now; it is tried again for 10m") {
-        let read = notes.read_line(&mut note).expect("a note");
+    while !note.contains("no document can be written now; retrying for 10m") {
+        let read = stderr.read_line(&mut note).expect("a note");
         assert!(read > 0, "it has ended: {note}");
     }
     server.restart().expect("it starts");
     feeding.join().expect("all is read");
-    notes.read_to_string(&mut note).expect("the rest");
-    let (status, out, _) = said(&program.wait_with_output().expect("it ends"));
+    stderr.read_to_string(&mut note).expect("the rest");
+    let (status, stdout, _) = result_of(&program.wait_with_output().expect("it ends"));
     assert_eq!(status, Some(0), "{note}");
-    assert!(note.contains("takes writes again"), "{note}");
-    assert!(out.contains("documents added"), "{out}");
+    assert!(note.contains("accepts writes again"), "{note}");
+    assert!(stdout.contains("documents added"), "{stdout}");
     assert_exact(&target);
 }
 
-/// A server that takes a request and never answers it is not waited for any longer than one that is gone.
+/// A server that does not reply is treated like one that is down.
 #[test]
-fn patience_has_an_end_though_nothing_fails() {
+fn retry_timeout_applies_to_an_unresponsive_server() {
     for (direction, found) in
-        [("request", "1 document added"), ("reply", "no documents added; 1 was there already")]
+        [("request", "1 document added"), ("reply", "no documents added; 1 already existed")]
     {
         let target = Target::embedded();
         let folder = folder();
@@ -142,7 +142,7 @@ fn patience_has_an_end_though_nothing_fails() {
         let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
         let mut program = steadfast(&arguments(
             silent.uri(),
-            &["--patience", "2s", "--checkpoint", "at", &lines],
+            &["--retry-timeout", "2s", "--checkpoint", "at", &lines],
         ))
         .current_dir(&*folder)
         .stdout(Stdio::piped())
@@ -153,40 +153,41 @@ fn patience_has_an_end_though_nothing_fails() {
         while program.try_wait().expect("a process").is_none() {
             if Instant::now() > limit {
                 program.kill().expect("it runs");
-                panic!("it waits, and has no patience left: {direction}");
+                panic!("the retry time-out has passed: {direction}");
             }
             thread::sleep(Duration::from_millis(10));
         }
-        let (status, out, notes) = said(&program.wait_with_output().expect("it ended"));
-        assert_eq!(status, Some(1), "{notes}");
-        assert_eq!(out, "app.lines: no documents added; then it was cut short\n");
-        let why = "for 2s nothing could be written\n  why: no answer came\n  next: once that is";
-        assert!(notes.contains(why), "{notes}");
+        let (status, stdout, stderr) = result_of(&program.wait_with_output().expect("it ended"));
+        assert_eq!(status, Some(1), "{stderr}");
+        assert_eq!(stdout, "app.lines: no documents added; ended early\n");
+        let why = "no document could be written for 2s\n  why: no reply was received\n  next: once that is";
+        assert!(stderr.contains(why), "{stderr}");
         silent.end();
-        // Nothing was put down that is not known, and nothing is there twice.
-        let at = folder.join("at");
-        let more = ["--checkpoint", at.to_str().expect("text"), &lines];
-        assert_done(&ingest(&target.uri, &more), found);
+        // The checkpoint has no unacknowledged record, and no document was inserted twice.
+        let checkpoint_path = folder.join("at");
+        let more = ["--checkpoint", checkpoint_path.to_str().expect("text"), &lines];
+        assert_result(&ingest(&target.uri, &more), found);
         assert_eq!(target.count(), 1);
     }
 }
 
 #[test]
-fn patience_has_an_end() {
+fn retry_timeout_ends_the_run() {
     let target = Target::embedded();
     let folder = folder();
     let rule = "[[rule]]\ncommand = 'insert'\nthen = 'loseReply'\n";
     let bad = pipe(&folder, &target.uri, rule);
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
-    let (status, out, notes) = said(&ingest(bad.uri(), &["--patience", "300ms", &lines]));
-    assert_eq!(status, Some(1), "{notes}");
-    assert!(out.contains("then it was cut short"), "{out}");
-    assert!(notes.contains("for 300ms nothing could be written"), "{notes}");
+    let (status, stdout, stderr) =
+        result_of(&ingest(bad.uri(), &["--retry-timeout", "300ms", &lines]));
+    assert_eq!(status, Some(1), "{stderr}");
+    assert!(stdout.contains("ended early"), "{stdout}");
+    assert!(stderr.contains("no document could be written for 300ms"), "{stderr}");
     assert!(
-        notes.contains(
-            "next: once that is resolved, run the same command again: it adds nothing twice"
+        stderr.contains(
+            "next: once that is resolved, run the same command again: it inserts no document twice"
         ),
-        "{notes}"
+        "{stderr}"
     );
     bad.end();
 }

@@ -1,4 +1,4 @@
-//! `steadfast ingest` as people and scripts use it: every record is there once, whatever happens meanwhile.
+//! Tests of `steadfast ingest`: each record is inserted once.
 
 #![allow(missing_docs)]
 
@@ -24,13 +24,13 @@ use self::{
 };
 
 #[test]
-fn lines_of_json_are_documents_and_a_second_run_adds_nothing() {
+fn second_run_inserts_no_document_twice() {
     let target = Target::embedded();
     let folder = folder();
     let content = "\u{feff}{\"n\": 1, \"at\": {\"$date\": \"1970-01-01T00:00:01Z\"}}\r\n\n  \n\
                    {\"n\": {\"$numberLong\": \"2\"}}\n{\"_id\": 7, \"n\": 3}";
     let lines = file(&folder, "lines.ndjson", content);
-    assert_done(&ingest(&target.uri, &[&lines]), "3 documents added");
+    assert_result(&ingest(&target.uri, &[&lines]), "3 documents added");
     let documents = target.documents();
     let at = steadfast::bson::DateTime::from_millis(1_000);
     let expected = [doc! { "n": 3 }, doc! { "n": 1, "at": at }, doc! { "n": 2_i64 }];
@@ -41,19 +41,19 @@ fn lines_of_json_are_documents_and_a_second_run_adds_nothing() {
     let second = content.find("{\"n\": {").expect("it is there");
     assert!(ids[1].ends_with(&format!(":{second:012}")), "{ids:?}");
 
-    assert_done(&ingest(&target.uri, &[&lines]), "no documents added; 3 were there already");
-    // It is still the same if it is moved, or grows.
+    assert_result(&ingest(&target.uri, &[&lines]), "no documents added; 3 already existed");
+    // A file that is moved or grows is the same source.
     fs::create_dir(folder.join("moved")).expect("a folder");
     let moved = file(&folder.join("moved"), "lines.ndjson", format!("{content}\n{{\"n\": 4}}\n"));
-    assert_done(&ingest(&target.uri, &[&moved]), "1 document added; 3 were there already");
-    // And another one if it only has the same name.
+    assert_result(&ingest(&target.uri, &[&moved]), "1 document added; 3 already existed");
+    // Another file of the same name is another source.
     let other = file(&folder, "lines.ndjson", "{\"n\": 5}\n");
-    assert_done(&ingest(&target.uri, &[&other]), "1 document added");
+    assert_result(&ingest(&target.uri, &[&other]), "1 document added");
     assert_eq!(target.count(), 5);
 }
 
 #[test]
-fn tables_are_read_as_text_or_by_types() {
+fn csv_values_are_strings_or_typed() {
     let target = Target::embedded();
     let folder = folder();
     let table = file(
@@ -61,7 +61,7 @@ fn tables_are_read_as_text_or_by_types() {
         "people.csv",
         "\u{feff}email,name,age,zip\r\na@x,\"Doe, \"\"Jo\"\"\nJr\",41,01234\r\nb@x,,-2.5,7\r\n",
     );
-    assert_done(
+    assert_result(
         &ingest(&target.uri, &[&table, "--id", "email", "--types", "auto"]),
         "2 documents added",
     );
@@ -71,59 +71,63 @@ fn tables_are_read_as_text_or_by_types() {
     ];
     assert_eq!(target.documents(), expected);
     target.command(doc! { "drop": "lines" });
-    assert_done(&ingest(&target.uri, &[&table]), "2 documents added");
+    assert_result(&ingest(&target.uri, &[&table]), "2 documents added");
     let text = doc! { "email": "b@x", "name": "", "age": "-2.5", "zip": "7" };
     assert_eq!(without_ids(target.documents())[1], text);
 }
 
 #[test]
-fn a_stream_needs_a_name_that_lasts() {
+fn stream_requires_a_source_name() {
     let target = Target::embedded();
     let input = "{\"n\": 1}\n{\"n\": 2}\n";
-    let (status, _, notes) = said(&fed(&target.uri, &["--format", "ndjson"], input));
+    let (status, _, stderr) =
+        result_of(&ingest_stream(&target.uri, &["--format", "ndjson"], input));
     assert_eq!(status, Some(2));
-    assert!(notes.contains("--source") && notes.contains("--id"), "{notes}");
+    assert!(stderr.contains("--source") && stderr.contains("--id"), "{stderr}");
     let named = ["--format", "ndjson", "--source", "export-1", "-"];
-    let (_, _, notes) = said(&fed(&target.uri, &named, "nonsense\n"));
-    assert!(notes.contains("standard input, line 1 (byte 0): it is not JSON"), "{notes}");
-    assert_done(&fed(&target.uri, &named, input), "2 documents added");
+    let (_, _, stderr) = result_of(&ingest_stream(&target.uri, &named, "nonsense\n"));
+    assert!(stderr.contains("standard input, line 1 (byte 0): not JSON"), "{stderr}");
+    assert_result(&ingest_stream(&target.uri, &named, input), "2 documents added");
     let longer = format!("{input}{{\"n\": 3}}\n");
-    assert_done(&fed(&target.uri, &named, &longer), "1 document added; 2 were there already");
+    assert_result(
+        &ingest_stream(&target.uri, &named, &longer),
+        "1 document added; 2 already existed",
+    );
     let ids: Vec<_> = target.documents().iter().map(|it| it.get("_id").cloned()).collect();
     assert_eq!(ids[1], Some("export-1:000000000009".into()));
-    assert_done(
-        &fed(&target.uri, &["--format", "ndjson", "--id", "n"], input),
+    assert_result(
+        &ingest_stream(&target.uri, &["--format", "ndjson", "--id", "n"], input),
         "2 documents added",
     );
 }
 
 #[test]
-fn a_stream_goes_on_at_the_checkpoint() {
+fn stream_continues_at_the_checkpoint() {
     let target = Target::embedded();
     let folder = folder();
     let checkpoint = folder.join("at");
     let checkpoint = checkpoint.to_str().expect("text");
     let named = ["--format", "csv", "--source", "s", "--checkpoint", checkpoint];
-    assert_done(&fed(&target.uri, &named, "a,b\n1,2\n"), "1 document added");
-    assert_done(&fed(&target.uri, &named, "a,b\n1,2\n3,4\n"), "1 document added");
+    assert_result(&ingest_stream(&target.uri, &named, "a,b\n1,2\n"), "1 document added");
+    assert_result(&ingest_stream(&target.uri, &named, "a,b\n1,2\n3,4\n"), "1 document added");
     assert_eq!(without_ids(target.documents())[1], doc! { "a": "3", "b": "4" });
-    let (status, _, notes) = said(&fed(&target.uri, &named, "a,b\n"));
+    let (status, _, stderr) = result_of(&ingest_stream(&target.uri, &named, "a,b\n"));
     assert_eq!(status, Some(2));
-    assert!(notes.contains("does not begin as it did"), "{notes}");
+    assert!(stderr.contains("its beginning has changed"), "{stderr}");
 }
 #[test]
-fn what_cannot_be_written_is_put_aside() {
+fn rejected_records_are_stored_with_the_reason() {
     testbed::require!(V6_0);
     let server = Mongod::standalone(Options::new()).expect("a server");
     for target in [Target::embedded(), Target::at(server.uri(), None)] {
         target.command(doc! { "create": "lines", "validator": { "n": { "$gte": 0 } } });
         let unique = doc! { "key": { "u": 1 }, "name": "u_1", "unique": true, "sparse": true };
         target.command(doc! { "createIndexes": "lines", "indexes": [unique] });
-        rejected_records_are_kept_with_the_reason(&target);
+        check_rejects(&target);
     }
 }
 
-fn rejected_records_are_kept_with_the_reason(target: &Target) {
+fn check_rejects(target: &Target) {
     let folder = folder();
     let mut content = b"{\"n\": 1, \"u\": 1}\n{\"n\": \n[1]\n{\"n\": -1}\n".to_vec();
     content.extend(b"{\"n\": 2, \"u\": 1}\n{\"n\": 3, \"t\": \"\xff\"}\n");
@@ -134,18 +138,18 @@ fn rejected_records_are_kept_with_the_reason(target: &Target) {
     let kept = folder.join("rejected");
     let kept_name = kept.to_str().expect("text");
     let output = ingest(&target.uri, &["--rejects", kept_name, &lines, "--parallel", "1"]);
-    assert_done(&output, "2 documents added; 7 records rejected");
+    assert_result(&output, "2 documents added; 7 records rejected");
     let kept = fs::read_to_string(&kept).expect("it is there");
     let kept: Vec<Value> =
         kept.lines().map(|line| serde_json::from_str(line).expect("a document")).collect();
     let expected = [
-        (2, "it is not JSON"),
+        (2, "not JSON"),
         (3, "an array"),
         (4, "failed validation"),
         (5, "E11000"),
         (6, "not UTF-8"),
-        (7, "a server takes"),
-        (9, "it is not JSON"),
+        (7, "the maximum is"),
+        (9, "not JSON"),
     ];
     for (reject, (line, reason)) in kept.iter().zip(expected) {
         assert_eq!(reject["line"], line, "{reason}");
@@ -156,72 +160,78 @@ fn rejected_records_are_kept_with_the_reason(target: &Target) {
     assert_eq!((&kept[0]["raw"], &kept[0]["offset"]), (&"{\"n\": ".into(), &17.into()));
     assert!(kept[4]["rawHex"].as_str().expect("text").contains("ff"));
 
-    let (status, _, notes) = said(&ingest(&target.uri, &[&lines]));
+    let (status, _, stderr) = result_of(&ingest(&target.uri, &[&lines]));
     assert_eq!(status, Some(1));
-    assert!(notes.contains("lines.ndjson, line 3 (byte 24): it is an array"), "{notes}");
-    assert!(notes.contains("7 records were rejected; to keep"), "{notes}");
+    assert!(
+        stderr.contains("lines.ndjson, line 3 (byte 24): expected a document, found an array"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("7 records were rejected; to store them"), "{stderr}");
 }
 
 #[test]
-fn too_many_rejects_stop_it() {
+fn too_many_rejects_end_the_run() {
     let target = Target::embedded();
     let content: String = (0..500).map(|_| "no\n").chain(["{}\n"]).collect();
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", content);
     let more = ["--batch", "10", "--parallel", "1", "--max-rejects", "20", &lines];
-    let (status, out, notes) = said(&ingest(&target.uri, &more));
+    let (status, stdout, stderr) = result_of(&ingest(&target.uri, &more));
     assert_eq!(status, Some(1));
-    assert!(out.contains("30 records rejected") || out.contains("40 records rejected"), "{out}");
-    assert!(notes.contains("rejected, more than 20"), "{notes}");
-    let shown = notes.lines().filter(|line| line.contains(", line ")).count();
-    assert_eq!(shown, 10, "{notes}");
+    assert!(
+        stdout.contains("30 records rejected") || stdout.contains("40 records rejected"),
+        "{stdout}"
+    );
+    assert!(stderr.contains("rejected, more than 20"), "{stderr}");
+    let shown = stderr.lines().filter(|line| line.contains(", line ")).count();
+    assert_eq!(shown, 10, "{stderr}");
 }
 
 #[test]
-fn a_line_that_grows_is_read_again() {
+fn incomplete_last_line_is_read_again() {
     let target = Target::embedded();
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n{\"n\": ");
-    let at = folder.join("at");
+    let checkpoint_path = folder.join("at");
     let kept = folder.join("rejected");
     let more = [
         &*lines,
         "--checkpoint",
-        at.to_str().expect("text"),
+        checkpoint_path.to_str().expect("text"),
         "--rejects",
         kept.to_str().expect("text"),
     ];
-    assert_done(&ingest(&target.uri, &more), "1 document added; 1 record rejected");
+    assert_result(&ingest(&target.uri, &more), "1 document added; 1 record rejected");
     fs::write(&lines, "{\"n\": 1}\n{\"n\": 2}\n{\"n\": 3}").expect("a file");
-    assert_done(&ingest(&target.uri, &more), "2 documents added");
+    assert_result(&ingest(&target.uri, &more), "2 documents added");
     fs::write(&lines, "{\"n\": 1}\n{\"n\": 2}\n{\"n\": 3}\n{\"n\": 4}\n").expect("a file");
-    assert_done(&ingest(&target.uri, &more), "1 document added");
-    assert_done(&ingest(&target.uri, &more), "no documents added");
+    assert_result(&ingest(&target.uri, &more), "1 document added");
+    assert_result(&ingest(&target.uri, &more), "no documents added");
 }
 
 #[test]
-fn a_line_of_a_table_that_was_not_at_its_end_is_refused_when_it_grows() {
+fn csv_record_that_grows_after_its_ingestion_is_an_error() {
     let target = Target::embedded();
     let folder = folder();
-    let at = folder.join("at");
+    let checkpoint_path = folder.join("at");
     let table = file(&folder, "lines.csv", "n\n1\n12");
-    let more = [&*table, "--checkpoint", at.to_str().expect("text")];
-    assert_done(&ingest(&target.uri, &more), "2 documents added");
+    let more = [&*table, "--checkpoint", checkpoint_path.to_str().expect("text")];
+    assert_result(&ingest(&target.uri, &more), "2 documents added");
     fs::write(&table, "n\n1\n1234\n5\n").expect("a file");
-    let (status, _, notes) = said(&ingest(&target.uri, &more));
-    assert_eq!(status, Some(2), "{notes}");
-    assert!(notes.contains("before its line was at an end, and goes on now"), "{notes}");
+    let (status, _, stderr) = result_of(&ingest(&target.uri, &more));
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("was ingested without a line end, and is longer now"), "{stderr}");
     fs::write(&table, "n\n1\n12\n5\n").expect("a file");
-    assert_done(&ingest(&target.uri, &more), "1 document added");
+    assert_result(&ingest(&target.uri, &more), "1 document added");
 }
 
 #[test]
-fn a_checkpoint_is_for_one_run_at_a_time() {
+fn checkpoint_is_locked_during_a_run() {
     let target = Target::embedded();
     let folder = folder();
-    let at = folder.join("at");
-    let at = ["--checkpoint", at.to_str().expect("text")];
-    let stream = [&["--format", "ndjson", "--source", "s", "-"], &at[..]].concat();
+    let checkpoint_path = folder.join("at");
+    let checkpoint_option = ["--checkpoint", checkpoint_path.to_str().expect("text")];
+    let stream = [&["--format", "ndjson", "--source", "s", "-"], &checkpoint_option[..]].concat();
     let mut first = steadfast(&arguments(&target.uri, &stream))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -229,147 +239,162 @@ fn a_checkpoint_is_for_one_run_at_a_time() {
         .expect("the program is built");
     let mut input = first.stdin.take().expect("it is piped");
     input.write_all(b"{\"n\": 1}\n").expect("it reads");
-    until(&target, &mut first, 1);
+    wait_for_documents(&target, &mut first, 1);
     let lines = file(&folder, "lines.ndjson", "{\"n\": 2}\n");
-    let second = [&[&*lines], &at[..]].concat();
-    let (status, _, notes) = said(&ingest(&target.uri, &second));
-    assert_eq!(status, Some(2), "{notes}");
-    assert!(notes.contains("another run is at work with it"), "{notes}");
+    let second = [&[&*lines], &checkpoint_option[..]].concat();
+    let (status, _, stderr) = result_of(&ingest(&target.uri, &second));
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("another run is using this checkpoint"), "{stderr}");
     drop(input);
     assert!(first.wait().expect("it ends").success());
-    assert_done(&ingest(&target.uri, &second), "1 document added");
+    assert_result(&ingest(&target.uri, &second), "1 document added");
     let left = fs::read_dir(&*folder).expect("a folder").count();
     assert_eq!(left, 2, "the file and the checkpoint");
 }
 
 #[test]
-fn a_file_that_changed_is_refused() {
+fn changed_file_is_an_error() {
     let target = Target::embedded();
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n{\"n\": 2}\n");
-    let at = folder.join("at");
-    let more = [&*lines, "--checkpoint", at.to_str().expect("text")];
-    assert_done(&ingest(&target.uri, &more), "2 documents added");
+    let checkpoint_path = folder.join("at");
+    let more = [&*lines, "--checkpoint", checkpoint_path.to_str().expect("text")];
+    assert_result(&ingest(&target.uri, &more), "2 documents added");
     for (content, why) in [
-        ("{\"n\": 9}\n{\"n\": 2}\n{\"n\": 3}\n", "does not begin as it did"),
-        ("{\"n\": 1}\n{\"n\": 9}\n{\"n\": 3}\n", "has changed, and did not only grow"),
-        ("{\"n\": 1}\n", "shorter than it was"),
+        ("{\"n\": 9}\n{\"n\": 2}\n{\"n\": 3}\n", "its beginning has changed"),
+        ("{\"n\": 1}\n{\"n\": 9}\n{\"n\": 3}\n", "was changed other than by appending"),
+        ("{\"n\": 1}\n", "shorter than before"),
     ] {
         fs::write(&lines, content).expect("a file");
-        let (status, _, notes) = said(&ingest(&target.uri, &more));
-        assert_eq!(status, Some(2), "{content}: {notes}");
-        assert!(notes.contains(why) && notes.contains("delete the checkpoint"), "{notes}");
+        let (status, _, stderr) = result_of(&ingest(&target.uri, &more));
+        assert_eq!(status, Some(2), "{content}: {stderr}");
+        assert!(stderr.contains(why) && stderr.contains("delete the checkpoint"), "{stderr}");
     }
     assert_eq!(target.count(), 2);
-    let other = ["--collection", "app.others", &lines, "--checkpoint", at.to_str().expect("text")];
+    let other = [
+        "--collection",
+        "app.others",
+        &lines,
+        "--checkpoint",
+        checkpoint_path.to_str().expect("text"),
+    ];
     let output = steadfast(&[&["ingest", "--uri", &target.uri], &other[..]].concat()).output();
-    let (status, _, notes) = said(&output.expect("the program is built"));
+    let (status, _, stderr) = result_of(&output.expect("the program is built"));
     assert_eq!(status, Some(2));
-    assert!(notes.contains("it is about app.lines, not app.others"), "{notes}");
+    assert!(stderr.contains("belongs to app.lines, not to app.others"), "{stderr}");
 }
 
 #[test]
-fn files_of_the_same_name_are_told_apart_by_their_records() {
+fn files_of_one_name_are_distinguished_by_their_first_record() {
     let target = Target::embedded();
     let folder = folder();
-    let at = folder.join("at");
-    let mut more = vec!["--checkpoint".to_owned(), at.to_str().expect("text").to_owned()];
+    let checkpoint_path = folder.join("at");
+    let mut more =
+        vec!["--checkpoint".to_owned(), checkpoint_path.to_str().expect("text").to_owned()];
     for day in 1..=3 {
         fs::create_dir(folder.join(day.to_string())).expect("a folder");
         let name = format!("{day}/lines.ndjson");
         more.push(file(&folder, &name, format!("{{\"day\": {day}}}\n")));
         let more: Vec<_> = more.iter().map(String::as_str).collect();
-        assert_done(&ingest(&target.uri, &more), "1 document added");
+        assert_result(&ingest(&target.uri, &more), "1 document added");
     }
     assert_eq!(target.count(), 3);
 }
 
 #[test]
-fn files_that_cannot_be_written_are_told_before_anything_is_done() {
+fn unwritable_files_are_reported_before_the_run() {
     let target = Target::embedded();
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
-    // Nobody may write there, not even the superuser: it is no folder.
+    // No user can write there, not even root: the parent is a file.
     let nowhere = format!("{lines}/x");
     for option in ["--checkpoint", "--rejects"] {
-        let (status, _, notes) = said(&ingest(&target.uri, &[&lines, option, &nowhere]));
-        assert_eq!(status, Some(2), "{notes}");
-        assert!(notes.contains(option) && notes.contains("Not a directory"), "{notes}");
-        let (status, _, notes) = said(&ingest(&target.uri, &[&lines, option, &lines]));
-        assert_eq!(status, Some(2), "{notes}");
-        assert!(notes.contains("is a file that is read"), "{notes}");
+        let (status, _, stderr) = result_of(&ingest(&target.uri, &[&lines, option, &nowhere]));
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(stderr.contains(option) && stderr.contains("Not a directory"), "{stderr}");
+        let (status, _, stderr) = result_of(&ingest(&target.uri, &[&lines, option, &lines]));
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(stderr.contains("is also an input file"), "{stderr}");
     }
     assert_eq!(target.count(), 0);
 }
 
 #[test]
-fn wrong_arguments_and_hosts_that_are_not_there_are_explained() {
+fn wrong_arguments_and_unreachable_hosts_are_explained() {
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\n");
     let text = file(&folder, "lines.txt", "{\"n\": 1}\n");
     let uri = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200";
     let table = file(&folder, "table.csv", "a,a\n1,2\n");
     for (more, status, why) in [
-        (vec![&*lines], 1, "no server that takes writes was found at 127.0.0.1:1"),
+        (vec![&*lines], 1, "no writable server was found at 127.0.0.1:1"),
         (vec![&*text], 2, "--format"),
         (vec!["nowhere.ndjson"], 2, "nowhere.ndjson: No such file"),
-        (vec![folder.to_str().expect("text"), "--format", "csv"], 2, "it is a folder"),
-        (vec![&*lines, &*lines], 2, "could not be told apart"),
-        (vec![&*lines, &*table, "--source", "s"], 2, "--source names one source"),
+        (vec![folder.to_str().expect("text"), "--format", "csv"], 2, "this is a folder"),
+        (vec![&*lines, &*lines], 2, "would get the same _ids"),
+        (vec![&*lines, &*table, "--source", "s"], 2, "--source requires a single file"),
         (vec![&*lines, "--batch", "0"], 2, "a number from 1"),
         (vec![&*lines, "--key-field", "k"], 2, "--datacenters"),
         (vec![&*table, "--dry-run"], 1, "the header has the field \"a\" twice"),
     ] {
-        let (code, _, notes) = said(&ingest(uri, &more));
-        assert_eq!(code, Some(status), "{more:?}: {notes}");
-        assert!(notes.contains(why), "{why} in {notes}");
+        let (code, _, stderr) = result_of(&ingest(uri, &more));
+        assert_eq!(code, Some(status), "{more:?}: {stderr}");
+        assert!(stderr.contains(why), "{why} in {stderr}");
     }
     let output = steadfast(&["ingest", "--collection", "app.lines", &lines]).output();
-    let (code, _, notes) = said(&output.expect("the program is built"));
+    let (code, _, stderr) = result_of(&output.expect("the program is built"));
     assert_eq!(code, Some(2));
-    assert!(notes.contains("--uri URI"), "{notes}");
+    assert!(stderr.contains("--uri URI"), "{stderr}");
 }
 
 #[test]
-fn a_dry_run_needs_no_deployment_and_writes_nothing() {
+fn dry_run_needs_no_deployment_and_writes_nothing() {
     let folder = folder();
     let lines = file(&folder, "lines.ndjson", "{\"n\": 1}\nno\n");
     let kept = folder.join("rejected");
     let more = ["--collection", "app.lines", "--dry-run", &lines, "--rejects"];
     let arguments = [&["ingest"], &more[..], &[kept.to_str().expect("text")]].concat();
-    let (status, out, notes) = said(&steadfast(&arguments).output().expect("the program is built"));
+    let (status, stdout, stderr) =
+        result_of(&steadfast(&arguments).output().expect("the program is built"));
     assert_eq!(status, Some(1));
-    assert_eq!(out, "app.lines: 1 document would be added; 1 record rejected\n");
-    assert!(notes.contains("line 2 (byte 9): it is not JSON"), "{notes}");
+    assert_eq!(stdout, "app.lines: 1 document would be added; 1 record rejected\n");
+    assert!(stderr.contains("line 2 (byte 9): not JSON"), "{stderr}");
     assert!(!kept.exists());
 }
 
 #[test]
-fn an_interrupted_run_puts_down_where_it_was() {
+fn interrupted_run_writes_its_checkpoint() {
     let target = Target::embedded();
     let folder = folder();
-    // It would take minutes, and what is under way is soon over.
+    // The run would take minutes, and batches in progress end soon.
     let rule = "[[rule]]\ncommand = 'insert'\nskip = 20\n\
                 then.delay = { ms = 1000, direction = 'reply' }\n";
     let slow = pipe(&folder, &target.uri, rule);
     let lines = file(&folder, "lines.ndjson", records());
-    let at = folder.join("at");
-    let more =
-        ["--batch", "10", "--parallel", "2", &lines, "--checkpoint", at.to_str().expect("text")];
+    let checkpoint_path = folder.join("at");
+    let more = [
+        "--batch",
+        "10",
+        "--parallel",
+        "2",
+        &lines,
+        "--checkpoint",
+        checkpoint_path.to_str().expect("text"),
+    ];
     let mut program = steadfast(&arguments(slow.uri(), &more))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program is built");
-    until(&target, &mut program, 210);
+    wait_for_documents(&target, &mut program, 210);
     signal(&program, "-INT");
-    let (status, out, notes) = said(&program.wait_with_output().expect("it ends"));
+    let (status, stdout, stderr) = result_of(&program.wait_with_output().expect("it ends"));
     assert_eq!(status, Some(1));
-    assert!(out.contains("; then it was cut short"), "{out}");
-    assert!(notes.contains("interrupted; run the same command again: it goes on"), "{notes}");
-    // All that was under way was waited for, so that nothing is found to be there.
+    assert!(stdout.contains("; ended early"), "{stdout}");
+    assert!(stderr.contains("interrupted; run the same command again: it continues"), "{stderr}");
+    // The run has waited for the batches in progress: no document existed.
     let rest = u64::from(RECORDS) - target.count();
-    assert_done(&ingest(&target.uri, &more), &format!("{rest} documents added"));
+    assert_result(&ingest(&target.uri, &more), &format!("{rest} documents added"));
     assert_exact(&target);
     slow.end();
 }

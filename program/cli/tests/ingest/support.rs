@@ -108,7 +108,7 @@ pub(crate) fn ingest(uri: &str, more: &[&str]) -> Output {
     steadfast(&arguments(uri, more)).output().expect("the program is built")
 }
 
-pub(crate) fn fed(uri: &str, more: &[&str], input: &str) -> Output {
+pub(crate) fn ingest_stream(uri: &str, more: &[&str], input: &str) -> Output {
     let mut program = steadfast(&arguments(uri, more))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -122,17 +122,17 @@ pub(crate) fn fed(uri: &str, more: &[&str], input: &str) -> Output {
     program.wait_with_output().expect("it ends")
 }
 
-pub(crate) fn said(output: &Output) -> (Option<i32>, String, String) {
+pub(crate) fn result_of(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-pub(crate) fn assert_done(output: &Output, expected: &str) {
-    let (status, out, notes) = said(output);
+pub(crate) fn assert_result(output: &Output, expected: &str) {
+    let (status, stdout, stderr) = result_of(output);
     assert_eq!(
-        (status, out.as_str()),
+        (status, stdout.as_str()),
         (Some(0), format!("app.lines: {expected}\n").as_str()),
-        "{notes}"
+        "{stderr}"
     );
 }
 
@@ -166,12 +166,12 @@ pub(crate) fn pipe(folder: &Path, upstream: &str, rules: &str) -> Program {
 }
 
 /// Waits until the collection has a number of documents, while the program runs.
-pub(crate) fn until(target: &Target, program: &mut Child, count: u64) {
-    until_it_is(program, || target.count() >= count);
+pub(crate) fn wait_for_documents(target: &Target, program: &mut Child, count: u64) {
+    wait_until(program, || target.count() >= count);
 }
 
 /// Waits for a condition, while the program runs.
-pub(crate) fn until_it_is(program: &mut Child, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(program: &mut Child, is_so: impl Fn() -> bool) {
     let limit = Instant::now() + Duration::from_secs(300);
     while !is_so() {
         assert!(program.try_wait().expect("a process").is_none(), "it ended by itself");

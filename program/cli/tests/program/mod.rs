@@ -34,8 +34,8 @@ impl Program {
         if !uri.starts_with("mongodb://") {
             // The program has failed.
             let ended = process.wait_with_output().expect("it ends");
-            let why = String::from_utf8_lossy(&ended.stderr);
-            panic!("{arguments:?}: {uri}{}, {why}", ended.status);
+            let stderr = String::from_utf8_lossy(&ended.stderr);
+            panic!("{arguments:?}: {uri}{}, {stderr}", ended.status);
         }
         Self { process, out, uri: uri.trim().to_owned() }
     }
@@ -47,21 +47,21 @@ impl Program {
     /// Ends the program like a service manager, and returns the rest of its output.
     pub(crate) fn end(mut self) -> String {
         signal(&self.process, "-TERM");
-        let mut said = String::new();
-        self.out.read_to_string(&mut said).expect("text");
+        let mut output = String::new();
+        self.out.read_to_string(&mut output).expect("text");
         let mut errors = self.process.stderr.take().expect("it is piped");
-        errors.read_to_string(&mut said).expect("text");
+        errors.read_to_string(&mut output).expect("text");
         let status = self.process.wait().expect("it ends");
-        assert!(status.success(), "{status}: {said}");
-        said
+        assert!(status.success(), "{status}: {output}");
+        output
     }
 }
 
 /// Sends a signal to a program.
 pub(crate) fn signal(process: &Child, name: &str) {
     let pid = process.id().to_string();
-    let asked = Command::new("kill").args([name, &pid]).status().expect("kill runs");
-    assert!(asked.success());
+    let sent = Command::new("kill").args([name, &pid]).status().expect("kill runs");
+    assert!(sent.success());
 }
 
 impl Drop for Program {

@@ -1,5 +1,5 @@
-//! The same program with an allocator that counts. It is apart because counting costs time, and costs
-//! most where most is allocated.
+//! The same program with a counting allocator. It is a separate binary because counting takes time for each
+//! allocation.
 
 use std::{alloc::System, process::ExitCode};
 

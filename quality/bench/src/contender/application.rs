@@ -1,4 +1,4 @@
-//! A few operations through a driver, as an application has them. Compiled once for each driver.
+//! Operations of an application. Compiled once for each driver.
 
 use bson::doc;
 use driver::{Client, Collection};

@@ -1,4 +1,4 @@
-//! The operations through a driver. Compiled once for each: `driver` is whichever it is.
+//! Operations of all workloads. Compiled once for each driver, which is imported as `driver`.
 
 use bson::{Document, RawDocumentBuf, doc};
 use driver::{Client, Collection};
@@ -9,10 +9,10 @@ use crate::{
     Result,
     contender::{DATABASE, Job, Worker},
     document::{Book, Scan},
-    workload::{NUMBERED, Workload},
+    workload::{NUMBERED_DOCUMENTS, Workload},
 };
 
-/// A task with handles of its own.
+/// A task with its own handles of one client.
 pub(crate) struct Caller {
     workload: Workload,
     client: Client,
@@ -23,19 +23,19 @@ pub(crate) struct Caller {
     book: Book,
     scan: Option<Scan>,
     many: Vec<RawDocumentBuf>,
-    /// How many documents are to be drained or inserted.
-    wanted: usize,
-    /// The `_id` of the document that is its own.
+    /// Number of documents that each call reads or inserts.
+    expected: usize,
+    /// `_id` of the document that this task finds and updates.
     number: i32,
 }
 
 impl Caller {
-    /// The tasks, which share one client.
+    /// Creates the tasks, which share one client.
     pub(crate) async fn for_each_task(job: &Job) -> Result<Vec<Self>> {
         let client = Client::with_uri_str(job.uri()).await?;
         let database = client.database(DATABASE);
         let name = job.collection();
-        let numbers = (0..NUMBERED).cycle().take(usize::try_from(job.tasks)?);
+        let numbers = (0..NUMBERED_DOCUMENTS).cycle().take(usize::try_from(job.tasks)?);
         numbers
             .map(|number| {
                 Ok(Self {
@@ -51,18 +51,18 @@ impl Caller {
                         Workload::InsertMany => vec![Book::raw()?; job.documents],
                         _ => Vec::new(),
                     },
-                    wanted: job.documents,
+                    expected: job.documents,
                     number,
                 })
             })
             .collect()
     }
 
-    fn all_of(&self, seen: usize) -> Result<()> {
-        let wanted = self.wanted;
-        match seen == wanted {
+    fn check_count(&self, seen: usize) -> Result<()> {
+        let expected = self.expected;
+        match seen == expected {
             true => Ok(()),
-            false => Err(format!("{seen} documents instead of {wanted}").into()),
+            false => Err(format!("{seen} documents instead of {expected}").into()),
         }
     }
 
@@ -72,7 +72,7 @@ impl Caller {
         while let Some(document) = cursor.try_next().await? {
             seen += usize::from(!document.is_empty());
         }
-        self.all_of(seen)
+        self.check_count(seen)
     }
 
     async fn drain_structs(&self) -> Result<()> {
@@ -81,7 +81,7 @@ impl Caller {
         while let Some(book) = cursor.try_next().await? {
             seen += usize::from(book.available);
         }
-        self.all_of(seen)
+        self.check_count(seen)
     }
 
     async fn drain_raw(&self) -> Result<()> {
@@ -90,7 +90,7 @@ impl Caller {
         while cursor.advance().await? {
             seen += usize::from(!cursor.current().is_empty());
         }
-        self.all_of(seen)
+        self.check_count(seen)
     }
 }
 
@@ -106,33 +106,33 @@ impl Worker for Caller {
             Workload::UpdateOne => {
                 let by_id = doc! { "_id": self.number };
                 let result = self.books.update_one(by_id, doc! { "$inc": { "sold": 1 } }).await?;
-                one_of(result.matched_count)?;
+                check_one(result.matched_count)?;
             }
             Workload::FindOne => {
                 let found = self.books.find_one(doc! { "_id": self.number }).await?;
-                one_of(u64::from(found.is_some()))?;
+                check_one(u64::from(found.is_some()))?;
             }
             Workload::InsertMany => {
                 let result = self.raw.insert_many(&self.many).await?;
-                self.all_of(result.inserted_ids.len())?;
+                self.check_count(result.inserted_ids.len())?;
             }
             Workload::BulkWrite => mixed::write(&self.books, &self.book).await?,
             Workload::DrainDocuments => self.drain_documents().await?,
             Workload::DrainStructs => self.drain_structs().await?,
             Workload::DrainRaw => self.drain_raw().await?,
             Workload::InsertLarge => {
-                let scan = self.scan.as_ref().ok_or("no document was made")?;
+                let scan = self.scan.as_ref().ok_or("the document is missing")?;
                 self.scans.insert_one(scan).await?;
             }
             Workload::FindLarge => {
                 let found = self.scans.find_one(doc! { "_id": 1 }).await?;
-                one_of(u64::from(found.is_some()))?;
+                check_one(u64::from(found.is_some()))?;
             }
         }
         Ok(())
     }
 }
 
-fn one_of(found: u64) -> Result<()> {
+fn check_one(found: u64) -> Result<()> {
     if found == 1 { Ok(()) } else { Err(format!("{found} documents instead of one").into()) }
 }

@@ -1,29 +1,29 @@
-//! A real server, a replica set of one, with the documents that the cases need.
+//! A real server: a replica set of one member, with the documents of the cases.
 
 use bson::{Bson, doc};
 use testbed::{Options, ReplicaSet};
 
-use super::Place;
+use super::ServerAddress;
 use crate::{
     Result,
     contender::DATABASE,
     document::{Book, Numbered, Scan},
-    workload::{MANY, NUMBERED, Workload},
+    workload::{MANY_DOCUMENTS, NUMBERED_DOCUMENTS, Workload},
 };
 
-/// It runs for as long as this is held.
+/// A running server; it ends when this is dropped.
 pub(super) struct Mongod(ReplicaSet);
 
 impl Mongod {
     pub(super) fn start() -> Result<Self> {
-        eprintln!("starting mongod and filling it ...");
+        eprintln!("starting mongod and inserting its documents ...");
         let set = ReplicaSet::start(1, Options::new())?;
         let book = Book::new();
-        let numbered = (0..NUMBERED)
+        let numbered = (0..NUMBERED_DOCUMENTS)
             .map(|id| Ok(bson::serialize_to_bson(&Numbered { id, book: &book })?))
             .collect::<Result<Vec<_>>>()?;
         insert(&set, Workload::FindOne, numbered)?;
-        for _ in 0..MANY / 1000 {
+        for _ in 0..MANY_DOCUMENTS / 1000 {
             insert(&set, Workload::DrainRaw, vec![bson::serialize_to_bson(&book)?; 1000])?;
         }
         let mut scan = doc! { "_id": 1 };
@@ -35,15 +35,15 @@ impl Mongod {
         Ok(Self(set))
     }
 
-    /// Forgets what others have written, where the workload writes.
-    pub(super) fn prepare(&self, workload: Workload) -> Result<Place> {
+    /// Empties the collection of a workload that writes.
+    pub(super) fn prepare(&self, workload: Workload) -> Result<ServerAddress> {
         let Self(set) = self;
         let name = workload.collection();
         if name.starts_with("written") {
             set.run_command(0, DATABASE, doc! { "drop": name })?;
             set.run_command(0, DATABASE, doc! { "create": name })?;
         }
-        Ok(Place { address: set.addresses()[0], set: set.name().to_owned() })
+        Ok(ServerAddress { address: set.addresses()[0], set: set.name().to_owned() })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is left behind when operations are given up: connections made anew, and queues.
+//! Cancelled operations: new connections and queues that they cause.
 
 use std::{
     net::SocketAddr,
@@ -7,31 +7,31 @@ use std::{
 
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Counter, Fresh, apart, millis};
+use super::{CannedCounters, CannedServer, in_own_runtime, millis};
 use crate::{
     Result,
-    canned::SLOWEST,
+    canned::MAX_DELAY,
     contender::{Application, Contender, with_library},
 };
 
-/// How many tasks give up: far fewer than there may be connections, and nearly as many.
+/// Numbers of tasks: far below `maxPoolSize`, and close to it.
 const TASKS: [u64; 2] = [8, 64];
-/// The largest pool, as it is by default for the official driver too.
-const MOST_CONNECTIONS: i32 = 100;
-/// For how long operations are given up at random.
-const CHURNED: Duration = Duration::from_secs(5);
-const STORM: u64 = 5_000;
-/// How long at most is waited for what should take a moment.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// Pool size; the default `maxPoolSize` of the official driver, too.
+const MAX_POOL_SIZE: i32 = 100;
+/// Duration of cancelling at random.
+const CHURN_DURATION: Duration = Duration::from_secs(5);
+const BURST_CALLS: u64 = 5_000;
+/// Bound on operations that usually take a moment.
+const TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Tries the drivers, each on servers of its own, and prints the tables.
+/// Runs the drivers on separate servers and prints the tables.
 pub(crate) fn run() -> Result<()> {
-    given_up_at_random()?;
+    compare_cancellation()?;
     println!();
-    storm_and_filling()
+    compare_burst_and_filling()
 }
 
-fn given_up_at_random() -> Result<()> {
+fn compare_cancellation() -> Result<()> {
     println!(
         "{:<5} {:<10} {:>9} {:>9} {:>12} {:>18} {:>19}",
         "tasks",
@@ -44,9 +44,14 @@ fn given_up_at_random() -> Result<()> {
     );
     for tasks in TASKS {
         for &contender in Contender::drivers() {
-            eprintln!("{}: {tasks} tasks give up at random, {CHURNED:?} ...", contender.name());
-            let server = Fresh::start()?;
-            let found = apart(async { with_library!(contender, churned(&server, tasks)) })?;
+            eprintln!(
+                "{}: {tasks} tasks cancel calls at random, {CHURN_DURATION:?} ...",
+                contender.name()
+            );
+            let server = CannedServer::start()?;
+            let found = in_own_runtime(async {
+                with_library!(contender, cancel_at_random(&server, tasks))
+            })?;
             println!(
                 "{tasks:<5} {:<10} {:>9} {:>9} {:>12} {:>18.2} {:>19.2}",
                 contender.name(),
@@ -59,75 +64,83 @@ fn given_up_at_random() -> Result<()> {
         }
     }
     println!(
-        "The server answers after 0 to {SLOWEST:?}, evenly; each call is given up after 1 to 5 ms. maxPoolSize is \
-         {MOST_CONNECTIONS}.\nConnections are those made meanwhile, a monitor's included."
+        "The server replies after 0 to {MAX_DELAY:?}, uniformly distributed; each call is cancelled after 1 to 5 ms. \
+         maxPoolSize is {MAX_POOL_SIZE}.\nConnections are those created in this time, those of monitors included."
     );
     Ok(())
 }
 
-fn storm_and_filling() -> Result<()> {
+fn compare_burst_and_filling() -> Result<()> {
     println!(
         "{:<10} {:>12} {:>17} {:>24}",
-        "", "usual ping", "ping after storm", "minPoolSize=100 filled"
+        "", "ping before", "ping after burst", "minPoolSize=100 filled"
     );
     for &contender in Contender::drivers() {
-        let server = Fresh::start()?;
-        eprintln!("{}: a storm of dropped operations ...", contender.name());
-        let (usual, after) = apart(async { with_library!(contender, storm(&server.uri)) })?;
+        let server = CannedServer::start()?;
+        eprintln!("{}: a burst of cancelled operations ...", contender.name());
+        let (usual, after) =
+            in_own_runtime(async { with_library!(contender, ping_after_burst(&server.uri)) })?;
         eprintln!("{}: filling a pool ...", contender.name());
-        let filled =
-            apart(async { with_library!(contender, filled(&server.uri, server.address)) })?;
-        let shown = |time: Option<Duration>| {
-            time.map_or_else(|| format!("not within {PATIENCE:?}"), millis)
-        };
+        let time_to_fill_pool = in_own_runtime(async {
+            with_library!(contender, time_to_fill_pool(&server.uri, server.address))
+        })?;
+        let shown =
+            |time: Option<Duration>| time.map_or_else(|| format!("not within {TIMEOUT:?}"), millis);
         println!(
             "{:<10} {:>12} {:>17} {:>24}",
             contender.name(),
             millis(usual),
             shown(after),
-            shown(filled),
+            shown(time_to_fill_pool),
         );
     }
-    println!("The storm: {STORM} calls at once, all dropped after 1 ms; then one ping.");
+    println!("The burst: {BURST_CALLS} concurrent calls, all cancelled after 1 ms; then one ping.");
     Ok(())
 }
 
-/// What came of giving up.
-struct Churned {
-    calls: Calls,
+/// Result of cancelling at random.
+struct ChurnResult {
+    calls: CallCounts,
     connections: i32,
 }
 
-/// How calls ended.
+/// Numbers of calls.
 #[derive(Clone, Copy, Debug, Default)]
-struct Calls {
+struct CallCounts {
     started: u32,
     answered: u32,
 }
 
-/// Has calls given up at random.
-async fn churned<A: Application>(server: &Fresh, tasks: u64) -> Result<Churned> {
-    let uri = format!("{}&maxPoolSize={MOST_CONNECTIONS}", server.uri);
+/// Cancels calls at random and counts the connections.
+async fn cancel_at_random<A: Application>(
+    server: &CannedServer,
+    tasks: u64,
+) -> Result<ChurnResult> {
+    let uri = format!("{}&maxPoolSize={MAX_POOL_SIZE}", server.uri);
     let application = A::connect(&uri).await?;
     application.ping().await?;
-    let mut counter = Counter::connect(server.address).await?;
+    let mut counter = CannedCounters::connect(server.address).await?;
     let before = counter.accepted().await?;
     let began = Instant::now();
     let mut running = JoinSet::new();
     for task in 0..tasks {
-        running.spawn(give_up_until(application.clone(), task, began + CHURNED));
+        running.spawn(cancel_until(application.clone(), task, began + CHURN_DURATION));
     }
-    let mut calls = Calls::default();
+    let mut calls = CallCounts::default();
     while let Some(ended) = running.join_next().await {
-        let Calls { started, answered } = ended??;
+        let CallCounts { started, answered } = ended??;
         calls.started += started;
         calls.answered += answered;
     }
-    Ok(Churned { calls, connections: counter.accepted().await? - before })
+    Ok(ChurnResult { calls, connections: counter.accepted().await? - before })
 }
 
-async fn give_up_until<A: Application>(application: A, task: u64, end: Instant) -> Result<Calls> {
-    let mut calls = Calls::default();
+async fn cancel_until<A: Application>(
+    application: A,
+    task: u64,
+    end: Instant,
+) -> Result<CallCounts> {
+    let mut calls = CallCounts::default();
     let mut number = task;
     while Instant::now() < end {
         number = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -141,8 +154,8 @@ async fn give_up_until<A: Application>(application: A, task: u64, end: Instant) 
     Ok(calls)
 }
 
-/// How long a ping takes usually, and right after very many calls were dropped.
-async fn storm<A: Application>(uri: &str) -> Result<(Duration, Option<Duration>)> {
+/// Returns the latency of a ping before a burst of cancelled calls, and immediately after it.
+async fn ping_after_burst<A: Application>(uri: &str) -> Result<(Duration, Option<Duration>)> {
     let application = A::connect(uri).await?;
     for _ in 0..100 {
         application.ping().await?;
@@ -151,7 +164,7 @@ async fn storm<A: Application>(uri: &str) -> Result<(Duration, Option<Duration>)
     application.ping().await?;
     let usual = began.elapsed();
     let mut tasks = JoinSet::new();
-    for _ in 0..STORM {
+    for _ in 0..BURST_CALLS {
         let application = application.clone();
         tasks.spawn(async move {
             let _ = timeout(Duration::from_millis(1), application.find_slowly()).await;
@@ -159,21 +172,24 @@ async fn storm<A: Application>(uri: &str) -> Result<(Duration, Option<Duration>)
     }
     while tasks.join_next().await.is_some() {}
     let began = Instant::now();
-    match timeout(PATIENCE, application.ping()).await {
+    match timeout(TIMEOUT, application.ping()).await {
         Ok(outcome) => outcome.map(|()| (usual, Some(began.elapsed()))),
         Err(_) => Ok((usual, None)),
     }
 }
 
-/// How long it takes until as many connections are there as are asked for.
-async fn filled<A: Application>(uri: &str, server: SocketAddr) -> Result<Option<Duration>> {
-    let mut counter = Counter::connect(server).await?;
+/// Returns the time until the pool has `minPoolSize` connections.
+async fn time_to_fill_pool<A: Application>(
+    uri: &str,
+    server: SocketAddr,
+) -> Result<Option<Duration>> {
+    let mut counter = CannedCounters::connect(server).await?;
     let before = counter.accepted().await?;
     let began = Instant::now();
-    let application = A::connect(&format!("{uri}&minPoolSize={MOST_CONNECTIONS}")).await?;
-    drop(timeout(PATIENCE, application.ping()).await);
-    while began.elapsed() < PATIENCE {
-        if counter.accepted().await? - before >= MOST_CONNECTIONS {
+    let application = A::connect(&format!("{uri}&minPoolSize={MAX_POOL_SIZE}")).await?;
+    drop(timeout(TIMEOUT, application.ping()).await);
+    while began.elapsed() < TIMEOUT {
+        if counter.accepted().await? - before >= MAX_POOL_SIZE {
             return Ok(Some(began.elapsed()));
         }
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,6 +1,7 @@
-//! How much memory a connection takes that nobody uses.
+//! Memory of an idle connection.
 //!
-//! A process of its own holds many, another one holds one; the difference is theirs.
+//! One process holds many connections, another one holds one. The difference is the memory of the additional
+//! connections.
 
 use std::{
     net::SocketAddr,
@@ -12,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::{runtime, task::JoinSet, time::sleep};
 
-use super::{Counter, Fresh};
+use super::{CannedCounters, CannedServer};
 use crate::{
     Result,
     comparison::Programs,
@@ -20,38 +21,38 @@ use crate::{
     measure::{Allocations, resident_memory},
 };
 
-const MANY: i32 = 500;
-/// How long at most is waited until all connections are there.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// When no connection was made for so long, none will be.
-const QUIET: Duration = Duration::from_millis(700);
+const POOL_SIZE: i32 = 500;
+/// Bound on the creation of all connections.
+const FILL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time without a new connection after which the pool is complete.
+const SETTLE_TIME: Duration = Duration::from_millis(700);
 
-/// What a process is told that is to hold connections.
+/// Parameters of a process that holds a pool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Holder {
+pub(crate) struct PoolHolder {
     contender: Contender,
     uri: String,
     address: SocketAddr,
     connections: i32,
 }
 
-/// What such a process has, in bytes.
+/// Memory of such a process in bytes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Memory {
+struct ProcessMemory {
     resident: u64,
-    /// What it has allocated and not freed, if it counts that.
+    /// Bytes allocated and not freed, with the counting allocator.
     heap: Option<u64>,
 }
 
-/// The memory when the connections were made, and when all had been used once.
+/// Memory after all connections were created, and after all were used once.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Held {
+struct PoolMemory {
     connections: i32,
-    unused: Memory,
-    used: Memory,
+    unused: ProcessMemory,
+    used: ProcessMemory,
 }
 
-/// Tries the drivers and prints the table.
+/// Measures the drivers and prints the table.
 pub(crate) fn run() -> Result<()> {
     let programs = Programs::find()?;
     println!(
@@ -59,17 +60,17 @@ pub(crate) fn run() -> Result<()> {
         "", "connections", "heap, unused", "heap, used", "resident, unused", "resident, used"
     );
     for &contender in Contender::drivers() {
-        let resident = Difference::of(&programs.plain, contender)?;
+        let resident = MemoryDifference::of(&programs.plain, contender)?;
         let heap = match &programs.counting {
-            Some(counting) => Some(Difference::of(counting, contender)?),
+            Some(counting) => Some(MemoryDifference::of(counting, contender)?),
             None => None,
         };
-        let heap = |memory: fn(&Held) -> Memory| {
-            let heap = heap.as_ref().and_then(|it| it.each(|held| memory(held).heap));
+        let heap = |memory: fn(&PoolMemory) -> ProcessMemory| {
+            let heap = heap.as_ref().and_then(|it| it.per_connection(|held| memory(held).heap));
             heap.map_or("-".to_owned(), kilobytes)
         };
-        let shown = |memory: fn(&Held) -> Memory| {
-            let resident = resident.each(|held| Some(memory(held).resident));
+        let resident_per_connection = |memory: fn(&PoolMemory) -> ProcessMemory| {
+            let resident = resident.per_connection(|held| Some(memory(held).resident));
             resident.map_or("-".to_owned(), kilobytes)
         };
         println!(
@@ -78,49 +79,49 @@ pub(crate) fn run() -> Result<()> {
             resident.many.connections,
             heap(|held| held.unused),
             heap(|held| held.used),
-            shown(|held| held.unused),
-            shown(|held| held.used),
+            resident_per_connection(|held| held.unused),
+            resident_per_connection(|held| held.used),
         );
     }
     println!(
-        "Per connection of a pool. Heap is what is allocated and not freed, by an allocator that counts; resident is \
-         the\nprocess's memory. Used: all were in use once at the same time, each for a find, and lie idle again."
+        "Per connection of a pool. Heap is the memory allocated and not freed, by the counting allocator; resident is \
+         the\nprocess's resident memory. Used: all connections ran a find at the same time and are idle again."
     );
     Ok(())
 }
 
-/// One connection, and many.
-struct Difference {
-    one: Held,
-    many: Held,
+/// Memory with one connection and with many.
+struct MemoryDifference {
+    one: PoolMemory,
+    many: PoolMemory,
 }
 
-impl Difference {
+impl MemoryDifference {
     fn of(program: &Path, contender: Contender) -> Result<Self> {
-        let [one, many] = [1, MANY].map(|connections| {
+        let [one, many] = [1, POOL_SIZE].map(|connections| {
             eprintln!("{}: a pool of {connections} ...", contender.name());
-            let server = Fresh::start()?;
+            let server = CannedServer::start()?;
             let uri = format!(
                 "{}&minPoolSize={connections}&maxPoolSize={connections}&maxConnecting=50",
                 server.uri
             );
-            let holder = Holder { contender, uri, address: server.address, connections };
+            let holder = PoolHolder { contender, uri, address: server.address, connections };
             let output = Command::new(program)
                 .arg("hold")
                 .arg(serde_json::to_string(&holder)?)
                 .stderr(Stdio::inherit())
                 .output()?;
             match output.status.success() {
-                true => Result::<Held>::Ok(serde_json::from_slice(&output.stdout)?),
-                false => Err(format!("{} could not hold its pool", contender.name()).into()),
+                true => Result::<PoolMemory>::Ok(serde_json::from_slice(&output.stdout)?),
+                false => Err(format!("{} failed to fill its pool", contender.name()).into()),
             }
         });
         Ok(Self { one: one?, many: many? })
     }
 
-    /// The bytes that a connection more takes.
+    /// Returns the bytes per additional connection.
     #[expect(clippy::cast_precision_loss, reason = "for people to read")]
-    fn each(&self, memory: impl Fn(&Held) -> Option<u64>) -> Option<f64> {
+    fn per_connection(&self, memory: impl Fn(&PoolMemory) -> Option<u64>) -> Option<f64> {
         let more = memory(&self.many)?.saturating_sub(memory(&self.one)?);
         Some(more as f64 / f64::from(self.many.connections - self.one.connections))
     }
@@ -130,8 +131,8 @@ fn kilobytes(bytes: f64) -> String {
     format!("{:.1} KB", bytes / 1e3)
 }
 
-impl Holder {
-    /// Holds the connections, and prints how much memory there is.
+impl PoolHolder {
+    /// Fills the pool and prints the memory.
     pub(crate) fn run(&self, allocations: Option<fn() -> Allocations>) -> Result<()> {
         let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
         let contender = self.contender;
@@ -142,14 +143,14 @@ impl Holder {
 }
 
 async fn hold<A: Application>(
-    holder: &Holder,
+    holder: &PoolHolder,
     allocations: Option<fn() -> Allocations>,
-) -> Result<Held> {
+) -> Result<PoolMemory> {
     let memory = || {
         let heap = allocations.map(|count| count().live);
-        Result::Ok(Memory { resident: resident_memory()?, heap })
+        Result::Ok(ProcessMemory { resident: resident_memory()?, heap })
     };
-    let mut counter = Counter::connect(holder.address).await?;
+    let mut counter = CannedCounters::connect(holder.address).await?;
     let before = counter.accepted().await?;
     let application = A::connect(&holder.uri).await?;
     application.ping().await?;
@@ -165,16 +166,18 @@ async fn hold<A: Application>(
     }
     drop(tasks);
     settle(&mut counter, 0).await?;
-    Ok(Held { connections: holder.connections, unused, used: memory()? })
+    Ok(PoolMemory { connections: holder.connections, unused, used: memory()? })
 }
 
-/// Waits until so many connections were made, and no more are.
-async fn settle(counter: &mut Counter, wanted: i32) -> Result<()> {
+/// Waits until at least this many connections were accepted and no new ones follow.
+async fn settle(counter: &mut CannedCounters, expected: i32) -> Result<()> {
     let began = Instant::now();
     let (mut seen, mut since) = (0, Instant::now());
-    while seen < wanted || since.elapsed() < QUIET {
-        if began.elapsed() > PATIENCE {
-            return Err(format!("only {seen} of {wanted} connections within {PATIENCE:?}").into());
+    while seen < expected || since.elapsed() < SETTLE_TIME {
+        if began.elapsed() > FILL_TIMEOUT {
+            return Err(
+                format!("only {seen} of {expected} connections within {FILL_TIMEOUT:?}").into()
+            );
         }
         sleep(Duration::from_millis(20)).await;
         let now = counter.accepted().await?;

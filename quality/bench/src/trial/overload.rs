@@ -1,5 +1,5 @@
 //! Overload of a real MongoDB 8.2 server whose request rate limiter rejects: goodput, attempts, errors and
-//! latencies of different ways to retry, and what rejecting costs the server.
+//! latencies of several retry strategies, and the server's cost of rejecting.
 
 mod cost;
 mod load;
@@ -18,12 +18,12 @@ use simulation::{
 use tokio::task::JoinSet;
 
 use self::{
-    load::Load,
+    load::OpenLoopLoad,
     server::{BURST_SECONDS, LimitedServer, Route},
     strategy::Strategy,
     table::Row,
 };
-use super::apart;
+use super::in_own_runtime;
 use crate::{
     Result,
     arguments::OverloadOptions,
@@ -37,7 +37,7 @@ const SEED: u64 = 1;
 
 /// Measures all strategies at all loads on both routes, and prints the tables.
 pub(crate) fn run(options: &OverloadOptions) -> Result<()> {
-    apart(measure(options))
+    in_own_runtime(measure(options))
 }
 
 async fn measure(options: &OverloadOptions) -> Result<()> {
@@ -125,8 +125,8 @@ impl Cell<'_> {
         with_library!(self.strategy.contender(), put_load(cell))
     }
 
-    fn load(&self) -> Load {
-        Load {
+    fn load(&self) -> OpenLoopLoad {
+        OpenLoopLoad {
             operations_per_second: self.load * f64::from(self.options.rate),
             duration: Duration::from_secs(u64::from(self.options.seconds)),
             seed: SEED,
@@ -209,7 +209,7 @@ async fn put_load<A: Application>(cell: &Cell<'_>) -> Result<Row> {
     })
 }
 
-/// A client that has made its first connections.
+/// Returns a client that has created its first connections.
 async fn warmed_up<A: Application>(uri: &str) -> Result<A> {
     let client = A::connect(uri).await?;
     let mut inserts = JoinSet::new();

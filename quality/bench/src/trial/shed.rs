@@ -1,5 +1,4 @@
-//! What an application notices of a server that turns away half of all inserts, and what the server
-//! notices of the driver.
+//! Load shedding: failed operations and attempts with a server that rejects half of all inserts.
 
 use std::{
     sync::{
@@ -11,24 +10,24 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{Counter, Fresh, apart};
+use super::{CannedCounters, CannedServer, in_own_runtime};
 use crate::{
     Result,
     contender::{Application, Contender, with_library},
 };
 
 const TASKS: u32 = 64;
-/// How many operations are tried: a burst, and so many that it is no burst any more.
+/// Numbers of operations: a burst, and a sustained load.
 const OPERATIONS: [u32; 2] = [2_000, 20_000];
 
-/// What came of it.
-struct Shed {
+/// Result of a run.
+struct ShedResult {
     failed: u32,
     attempts: i32,
     elapsed: Duration,
 }
 
-/// Tries the drivers, each on servers of its own, and prints the table.
+/// Runs the drivers on separate servers and prints the table.
 pub(crate) fn run() -> Result<()> {
     println!(
         "{:<11} {:<10} {:>8} {:>9} {:>23} {:>20}",
@@ -36,9 +35,10 @@ pub(crate) fn run() -> Result<()> {
     );
     for operations in OPERATIONS {
         for &contender in Contender::drivers() {
-            eprintln!("{}: {operations} inserts, every other one shed ...", contender.name());
-            let server = Fresh::start()?;
-            let shed = apart(async { with_library!(contender, insert(&server, operations)) })?;
+            eprintln!("{}: {operations} inserts, half of them rejected ...", contender.name());
+            let server = CannedServer::start()?;
+            let shed =
+                in_own_runtime(async { with_library!(contender, insert(&server, operations)) })?;
             println!(
                 "{operations:<11} {:<10} {:>8} {:>7.1} % {:>23.2} {:>20.0}",
                 contender.name(),
@@ -50,15 +50,15 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     println!(
-        "{TASKS} tasks with one client. The server turns away every other insert, by chance and always the same \
-         (code 462,\nlabelled RetryableError and SystemOverloadedError), also those that are tried again."
+        "{TASKS} tasks with one client. The server rejects half of all inserts, retries included, at random with a fixed \
+         seed\n(code 462, labels RetryableError and SystemOverloadedError)."
     );
     Ok(())
 }
 
-async fn insert<A: Application>(server: &Fresh, operations: u32) -> Result<Shed> {
+async fn insert<A: Application>(server: &CannedServer, operations: u32) -> Result<ShedResult> {
     let application = A::connect(&server.uri).await?;
-    // The first of all is not turned away: the client has met its server by then.
+    // Not into `shed`: connects the client before the measurement.
     application.insert().await?;
     let left = Arc::new(AtomicU32::new(operations));
     let began = Instant::now();
@@ -71,11 +71,11 @@ async fn insert<A: Application>(server: &Fresh, operations: u32) -> Result<Shed>
         failed += ended?;
     }
     let elapsed = began.elapsed();
-    let attempts = Counter::connect(server.address).await?.attempted().await?;
-    Ok(Shed { failed, attempts, elapsed })
+    let attempts = CannedCounters::connect(server.address).await?.attempted().await?;
+    Ok(ShedResult { failed, attempts, elapsed })
 }
 
-/// Inserts until all are done, and returns how many failed.
+/// Inserts until none are left; returns the number of failed inserts.
 async fn insert_while<A: Application>(application: A, left: Arc<AtomicU32>) -> u32 {
     let mut failed = 0;
     let take = |left: u32| left.checked_sub(1);

@@ -256,9 +256,9 @@ fn mongod_8_2(
 }
 
 /// Returns true if the requirement allows the topology of this kind of deployment. Other parts are not compared.
-fn allows(Requirement(wanted): &Requirement, kind: DeploymentKind) -> bool {
+fn allows(Requirement(expected): &Requirement, kind: DeploymentKind) -> bool {
     let met = |&name: &TopologyName| requirements::is_met(name, kind.topology());
-    wanted.topologies.as_ref().is_none_or(|names| names.iter().any(met))
+    expected.topologies.as_ref().is_none_or(|names| names.iter().any(met))
 }
 
 fn topology(uri: &str, hello: &Document) -> TopologyName {

@@ -200,8 +200,8 @@ impl Entities {
     }
 }
 
-fn mistyped(name: &str, wanted: &str, found: &Entity) -> TestError {
-    TestError::failed(format!("the entity {name} is not a {wanted}: {found:?}"))
+fn mistyped(name: &str, expected: &str, found: &Entity) -> TestError {
+    TestError::failed(format!("the entity {name} is not a {expected}: {found:?}"))
 }
 
 fn database_options(spec: &CommonOptions) -> TestResult<DatabaseOptions> {

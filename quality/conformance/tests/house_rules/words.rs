@@ -7,9 +7,7 @@ use crate::{PRODUCTS, Source, assert_none, crate_folder, root, sources};
 
 /// Beginnings that no documentation has: it names the thing, then qualifies it.
 const RELATIVE: &[&str] = &[
-    "By how",
-    "By what",
-    "By which",
+    "By",
     "How",
     "In what",
     "In which",
@@ -32,12 +30,75 @@ const RELATIVE: &[&str] = &[
 /// Percentage of doc comments of a crate's sources, or of its tests, that may begin so.
 const MOST_RELATIVE: f64 = 3.0;
 
-/// Beginnings that no name of a test has.
-const RIDDLES: &[&str] =
-    &["how", "nobody", "what", "whatever", "who", "whoever", "whom", "whose", "why"];
+/// Beginnings of test names that are not a subject of MongoDB or Rust.
+const NOT_A_SUBJECT: &[&str] = &[
+    "he", "how", "it", "nobody", "nothing", "somebody", "someone", "they", "there", "what",
+    "whatever", "whether", "who", "whoever", "whom", "whose", "why",
+];
+
+/// Words that no function, type, constant or module has in its name.
+const AVOIDED_IN_NAMES: &[&str] = &[
+    "befall",
+    "befalls",
+    "beside",
+    "blemish",
+    "blemishes",
+    "dice",
+    "forget",
+    "forgets",
+    "forgotten",
+    "hear",
+    "heard",
+    "hears",
+    "kindness",
+    "leavings",
+    "nobody",
+    "patience",
+    "refusal",
+    "refusals",
+    "refuse",
+    "refused",
+    "refuses",
+    "said",
+    "says",
+    "somebody",
+    "suffer",
+    "suffered",
+    "suffers",
+    "tell",
+    "tells",
+    "told",
+    "want",
+    "wanted",
+    "wants",
+    "whoever",
+];
+
+/// Names with such a word, and the reason.
+const NAMES_WITH_AVOIDED_WORDS: &[(&str, &str)] = &[
+    ("CONNECTION_REFUSED", "a TCP connection is refused"),
+    ("dropped_listener_refuses_connections_despite_a_copied_socket", "a TCP connection is refused"),
+    ("refuse_applies_the_given_number_of_times", "`refuse` is a reaction of proxy rules"),
+    ("refuse_applies_to_connections_only", "`refuse` is a reaction of proxy rules"),
+];
+
+/// Number of option fields that the driver has at least.
+const LEAST_OPTIONS: usize = 150;
 
 /// Types that have the name of another one in their crate, and the reason.
-const NAMED_TWICE: &[(&str, &str, &str)] = &[];
+const NAMED_TWICE: &[(&str, &str, &str)] = &[
+    (
+        "driver/steadfast",
+        "Delete",
+        "actions of collections and of GridFS, as in the crate `mongodb`",
+    ),
+    ("driver/steadfast", "Find", "actions of collections and of GridFS, as in the crate `mongodb`"),
+    (
+        "driver/steadfast",
+        "FindOne",
+        "actions of collections and of GridFS, as in the crate `mongodb`",
+    ),
+];
 
 /// Files whose types have the names of others on purpose: the blocking API has the names of the async one.
 const MIRRORS: &[&str] = &[
@@ -50,35 +111,44 @@ const MIRRORS: &[&str] = &[
 const AVOIDED: &[(&str, &str)] = &[
     ("be it ", "a plain sentence"),
     ("befall", "fail, happen"),
+    ("came of", "result, outcome"),
+    ("come of", "result, outcome"),
     ("beside", "next to, document sequence"),
     ("blemish", "write failure"),
     ("but for", "except"),
     ("dice", "random number generator"),
     ("forgets", "removes"),
+    ("hear of", "receive"),
+    ("heard", "received"),
     ("hears", "receives"),
+    ("in vain", "without effect"),
+    ("is stopping", "shuts down"),
     ("is to be ", "a plain sentence"),
-    ("is told", "receives"),
     ("kindness", "client backpressure"),
     ("leavings", "what it is"),
+    ("limit of its time", "deadline"),
     ("loses its office", "steps down"),
     ("nobody", "a plain sentence"),
     ("of one's own", "a plain sentence"),
-    ("of a passing state", "retryable error"),
+    ("may pass", "transient error"),
     ("of its own accord", "by default"),
     ("out of time", "the deadline has passed"),
+    ("passing state", "retryable error"),
     ("patience", "time-out, deadline"),
     ("recognisable write", "retryable write"),
     ("refusal", "command error, rejection"),
     ("refuse", "reject; error reply"),
     ("so many", "the number"),
-    ("tells of", "reports"),
-    ("that may pass", "transient error"),
+    ("somebody", "a plain sentence"),
+    ("tells", "reports"),
+    ("told", "reported, received"),
     ("to whom", "a plain sentence"),
     ("tried again", "retried"),
     ("trying again", "retrying"),
     ("turned away", "rejected"),
     ("turns away", "rejects"),
     ("wants to", "a plain sentence"),
+    ("what went wrong", "the error"),
     ("whoever", "a plain sentence"),
 ];
 
@@ -116,6 +186,18 @@ fn is_of_tests(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs")
 }
 
+/// The types that a line at the top level of a file or of an `options!` block declares.
+fn declared_types(line: &str) -> Vec<&str> {
+    // In `options!`, the struct is followed by its builder.
+    let pair = line.strip_prefix("    pub struct ").and_then(|rest| rest.strip_suffix(" {"));
+    match pair.and_then(|pair| pair.split_once(", ")) {
+        Some((options, builder)) if !pair.is_some_and(|it| it.contains(['<', '('])) => {
+            vec![options, builder]
+        }
+        _ => declared_type(line).into_iter().collect(),
+    }
+}
+
 /// The type that a line at the top level of a file declares.
 fn declared_type(line: &str) -> Option<&str> {
     let line = line.strip_prefix("pub").map_or(line, |rest| match rest.split_once(") ") {
@@ -127,6 +209,44 @@ fn declared_type(line: &str) -> Option<&str> {
         .find_map(|it| line.strip_prefix(it))?;
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
     Some(&rest[..end])
+}
+
+/// The name of the function, type, constant or module that a line declares.
+fn declared_name(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("pub").map_or(line, |rest| match rest.split_once(") ") {
+        Some((scope, rest)) if scope.starts_with('(') => rest,
+        _ => rest.trim_start(),
+    });
+    let line = line.strip_prefix("async ").unwrap_or(line);
+    let line = line.strip_prefix("const fn ").map_or(line, |_| &line["const ".len()..]);
+    let rest = ["fn ", "struct ", "enum ", "trait ", "type ", "const ", "static ", "mod "]
+        .iter()
+        .find_map(|it| line.strip_prefix(it))?;
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+/// The first avoided word of a name in snake case, upper case or camel case.
+fn avoided_in_name(name: &str) -> Option<&'static str> {
+    let mut words = String::new();
+    let mut after_lower = false;
+    for c in name.chars() {
+        if c.is_uppercase() && after_lower {
+            words.push('_');
+        }
+        after_lower = c.is_lowercase();
+        words.extend(c.to_lowercase());
+    }
+    AVOIDED_IN_NAMES.iter().copied().find(|avoided| words.split('_').any(|word| word == *avoided))
+}
+
+/// Internal comments of a file, with their lines.
+fn internal_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let comment = |code: &'_ str| {
+        code.starts_with("//") && !code.starts_with("///") && !code.starts_with("//!")
+    };
+    (1..).zip(text.lines().map(str::trim)).filter(move |(_, code)| comment(code))
 }
 
 /// Names of the functions that are tests, with their lines.
@@ -160,8 +280,9 @@ fn avoided(line: &str) -> Vec<String> {
 
 /// Fields of the `options!` and `client_options!` blocks of a file whose docs name neither the wire field nor its words.
 /// Options of a client may also name the URI option, which differs from the field.
-fn unnamed_options(source: &Source) -> Vec<String> {
-    let mut complaints = Vec::new();
+/// Returns the complaints, and the number of fields.
+fn unnamed_options(source: &Source) -> (Vec<String>, usize) {
+    let (mut complaints, mut fields) = (Vec::new(), 0);
     let mut docs = String::new();
     let mut renamed = None;
     let mut inside = false;
@@ -187,6 +308,7 @@ fn unnamed_options(source: &Source) -> Vec<String> {
                 && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
         });
         if let (true, Some(field)) = (inside, field) {
+            fields += 1;
             let wire = renamed.take().unwrap_or_else(|| camel_case(field));
             let words = field.replace('_', " ");
             let names_command_field = docs.contains(&format!("`{wire}`"));
@@ -201,7 +323,7 @@ fn unnamed_options(source: &Source) -> Vec<String> {
         docs.clear();
         renamed = None;
     }
-    complaints
+    (complaints, fields)
 }
 
 /// Returns `true` if a word in backticks has the form of a URI option or wire field, such as `maxIdleTimeMS`.
@@ -265,14 +387,20 @@ fn docs_avoid_words_that_the_manual_does_not_use() {
                     .extend(avoided(text).into_iter().map(|it| format!("{path}:{line}: {it}")));
             }
         }
+        for (line, comment) in internal_comments(text) {
+            complaints
+                .extend(avoided(comment).into_iter().map(|it| format!("{path}:{line}: {it}")));
+        }
     }
-    for (path, text) in guides() {
+    let guides = guides();
+    assert!(
+        ["README.md", "CHANGELOG.md", "docs/README.md"].iter().all(|it| guides.contains_key(*it))
+    );
+    for (path, text) in guides {
         let mut code = false;
         for (number, line) in (1..).zip(text.lines()) {
             code ^= line.trim_start().starts_with("```");
-            // The glossary of CONTRIBUTING.md is a table of such words.
-            let is_glossary = path == "CONTRIBUTING.md" && line.starts_with('|');
-            if !code && !is_glossary {
+            if !code {
                 complaints
                     .extend(avoided(line).into_iter().map(|it| format!("{path}:{number}: {it}")));
             }
@@ -282,7 +410,7 @@ fn docs_avoid_words_that_the_manual_does_not_use() {
 }
 
 /// All documents: those of the root, `docs/` with its folders, and the READMEs of crates.
-fn guides() -> Vec<(String, String)> {
+fn guides() -> BTreeMap<String, String> {
     fn collect(folder: PathBuf, depth: usize, paths: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("readable").path();
@@ -298,7 +426,6 @@ fn guides() -> Vec<(String, String)> {
     }
     let mut paths = Vec::new();
     collect(root(), 2, &mut paths);
-    paths.sort();
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a readable guide");
         (path.strip_prefix(root()).expect("below the root").display().to_string(), text)
@@ -307,12 +434,12 @@ fn guides() -> Vec<(String, String)> {
 }
 
 #[test]
-fn tests_have_names_of_behaviour() {
+fn test_names_begin_with_a_subject() {
     let mut complaints = Vec::new();
     for Source { path, text } in &sources(PRODUCTS) {
         for (line, name) in tests_of(text) {
             let first = name.split('_').find(|word| !["a", "an", "the"].contains(word));
-            if first.is_some_and(|first| RIDDLES.contains(&first)) {
+            if first.is_some_and(|first| NOT_A_SUBJECT.contains(&first)) {
                 complaints.push(format!("{path}:{line}: {name}"));
             }
         }
@@ -321,7 +448,25 @@ fn tests_have_names_of_behaviour() {
 }
 
 #[test]
-fn a_name_of_a_type_means_one_thing_in_a_crate() {
+fn names_avoid_words_that_the_manual_does_not_use() {
+    let mut complaints = Vec::new();
+    for Source { path, text } in &sources(PRODUCTS) {
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some(name) = declared_name(line) else { continue };
+            if NAMES_WITH_AVOIDED_WORDS.iter().any(|(excepted, _)| *excepted == name) {
+                continue;
+            }
+            complaints.extend(
+                avoided_in_name(name)
+                    .map(|word| format!("{path}:{number}: {name} has the word {word}")),
+            );
+        }
+    }
+    assert_none(&complaints);
+}
+
+#[test]
+fn type_names_are_unique_in_a_crate() {
     let mut types: BTreeMap<(String, bool, String), Vec<String>> = BTreeMap::new();
     for Source { path, text } in &sources(PRODUCTS) {
         // Each example is a program of its own.
@@ -329,7 +474,7 @@ fn a_name_of_a_type_means_one_thing_in_a_crate() {
             continue;
         }
         for (number, line) in (1..).zip(text.lines()) {
-            if let Some(name) = declared_type(line) {
+            for name in declared_types(line) {
                 let key = (crate_folder(path).to_owned(), is_of_tests(path), name.to_owned());
                 types.entry(key).or_default().push(format!("{path}:{number}"));
             }
@@ -351,10 +496,12 @@ fn a_name_of_a_type_means_one_thing_in_a_crate() {
 }
 
 #[test]
-fn the_docs_of_options_name_the_wire_field_or_its_term() {
+fn docs_of_options_name_the_wire_field_or_its_term() {
     let options = sources(&["driver/steadfast/src/options"]);
-    let complaints: Vec<_> = options.iter().flat_map(unnamed_options).collect();
-    assert_none(&complaints);
+    let (complaints, fields): (Vec<_>, Vec<_>) = options.iter().map(unnamed_options).unzip();
+    assert_none(&complaints.concat());
+    let fields: usize = fields.into_iter().sum();
+    assert!(fields >= LEAST_OPTIONS, "only {fields} options were found");
 }
 
 #[test]
@@ -366,6 +513,7 @@ fn violations_of_the_rules_of_language_are_found() {
     let begins = |text: &str| begins_with_relative(&doc_comments(text)[0]);
     assert!(
         begins("/// By what it is found.")
+            && begins("/// By its key.")
             && begins("/// In which order.")
             && begins("//! Whoever asks.")
     );
@@ -380,6 +528,26 @@ fn violations_of_the_rules_of_language_are_found() {
         ["pub(crate) struct Kind;", "pub enum Kind {", "type Kind<T> = T;", "trait Kind: Sized {"];
     assert!(found.iter().all(|line| declared_type(line) == Some("Kind")));
     assert_eq!(declared_type("    struct Local;"), None);
+    let pair = "    pub struct FindOptions, FindOptionsBuilder {";
+    assert_eq!(declared_types(pair), ["FindOptions", "FindOptionsBuilder"]);
+    assert_eq!(declared_types("pub struct Kind {"), ["Kind"]);
+
+    let declared = [
+        "    pub(crate) const fn hear() {",
+        "async fn hear() {",
+        "pub async fn hear<T>() {",
+        "const hear: u8 = 1;",
+        "    fn hear(&self);",
+        "mod hear;",
+    ];
+    assert!(declared.iter().all(|line| declared_name(line) == Some("hear")));
+    assert_eq!(declared_name("let hear = 1;"), None);
+    let avoided_names = ["lost_is_told", "PATIENCE", "DiceRoll", "is_refused"];
+    assert!(avoided_names.iter().all(|name| avoided_in_name(name).is_some()));
+    assert_eq!(["retold", "Whoa", "is_rejected"].map(avoided_in_name), [None; 3]);
+    let comments: Vec<_> =
+        internal_comments("/// Doc.\n//! Doc.\n    // Nobody waits.\n").collect();
+    assert_eq!(comments, [(3, "// Nobody waits.")]);
 
     let text = "#[test]\nfn who_waits() {}\n#[tokio::test(start_paused = true)]\n// pitfall 1\nasync fn retry() {}\nfn helper() {}\n";
     assert_eq!(tests_of(text), [(2, "who_waits"), (5, "retry")]);
@@ -392,7 +560,7 @@ fn violations_of_the_rules_of_language_are_found() {
         /// Default write concern.\n        write_concern: WriteConcern,\n        \
         /// A note.\n        #[serde(rename = \"let\")]\n        let_vars: Document,\n    }\n}\n";
     let source = Source { path: "a.rs".to_owned(), text: options.to_owned() };
-    let found = unnamed_options(&source);
-    assert_eq!(found.len(), 1, "{found:?}");
+    let (found, fields) = unnamed_options(&source);
+    assert_eq!((found.len(), fields), (1, 3), "{found:?}");
     assert!(found[0].contains("`let`"), "{found:?}");
 }

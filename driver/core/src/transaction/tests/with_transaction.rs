@@ -11,8 +11,8 @@ fn millis(millis: f64) -> Duration {
 }
 
 #[track_caller]
-fn assert_about(found: Duration, wanted: Duration) {
-    assert!(found.abs_diff(wanted) < Duration::from_micros(1), "{found:?}, not {wanted:?}");
+fn assert_about(found: Duration, expected: Duration) {
+    assert!(found.abs_diff(expected) < Duration::from_micros(1), "{found:?}, not {expected:?}");
 }
 
 #[test]
@@ -20,8 +20,8 @@ fn with_transaction_backoff_grows_to_500_ms() {
     let now = Instant::now();
     let mut attempts = WithTransaction::new(now);
     assert_eq!(attempts.begin(now, 1.0), Ok(Duration::ZERO), "the first is not waited for");
-    for wanted in [7.5, 11.25, 16.875, 25.3125] {
-        assert_about(attempts.begin(now, 1.0).unwrap(), millis(wanted));
+    for expected in [7.5, 11.25, 16.875, 25.3125] {
+        assert_about(attempts.begin(now, 1.0).unwrap(), millis(expected));
     }
     for _ in 0..10 {
         let _ = attempts.begin(now, 1.0);

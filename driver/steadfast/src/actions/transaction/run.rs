@@ -86,6 +86,7 @@ impl StartTransaction<&mut ClientSession> {
 
     /// Runs an async closure in a transaction and commits it, with retries. The closure can borrow
     /// from its environment; otherwise as [`and_run`](Self::and_run).
+    /// See [transactions](https://www.mongodb.com/docs/manual/core/transactions/).
     ///
     /// ```no_run
     /// # async fn run(client: steadfast::Client) -> steadfast::error::Result<()> {

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn sha_256_passwords_go_through_saslprep() {
+    fn sha_256_prepares_passwords_with_saslprep() {
         // Examples of the authentication specification: soft hyphens are removed, compatibility
         // characters are replaced.
         for (typed, prepared) in [("I\u{AD}X", "IX"), ("\u{2168}", "IX"), ("\u{2163}", "IV")] {
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn sha_1_passwords_are_digested_with_the_user_name_and_never_prepared() {
+    fn sha_1_digests_passwords_with_the_user_name_without_saslprep() {
         let found = Hash::Sha1.prepare_password("user", "pencil").unwrap();
         assert_eq!(found.as_slice(), b"1c33006ec1ffd90f9cadcbcc0e118200");
         assert!(Hash::Sha1.prepare_password("user", "bell\u{7}").is_ok());
     }
 
     #[test]
-    fn keys_are_found_again_by_hash_salt_and_iterations() {
+    fn cached_keys_are_found_by_hash_salt_and_iterations() {
         let cache = KeyCache::default();
         cache.insert(&request(1), Arc::new(request(1).derive()));
         assert!(cache.find(&request(1)).is_some());
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_bounded() {
+    fn key_cache_has_a_maximum_size() {
         let cache = KeyCache::default();
         for salt in 0..20 {
             cache.insert(&request(salt), Arc::new(request(salt).derive()));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_not_shown() {
+    fn debug_output_omits_keys() {
         // pitfall 40
         let shown = format!("{:?} {:?}", request(1), request(1).derive());
         assert!(shown.contains("[redacted]"), "{shown}");

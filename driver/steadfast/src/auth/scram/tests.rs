@@ -65,7 +65,7 @@ fn answered(script: &Script) -> Answered {
     challenged.answer(&keys).1
 }
 
-fn refused(server_first: &str) -> Cause {
+fn challenge_error(server_first: &str) -> Cause {
     let Err(error) = client(&RFC_7677).challenge(server_first.as_bytes()) else {
         panic!("{server_first} was accepted")
     };
@@ -73,43 +73,43 @@ fn refused(server_first: &str) -> Cause {
 }
 
 #[test]
-fn the_conversation_of_rfc_5802_is_reproduced() {
+fn conversation_of_rfc_5802_is_reproduced() {
     let password = Zeroizing::new(b"pencil".to_vec());
     let nonce = RFC_5802.nonce.to_owned();
     play(&RFC_5802, ClientFirst::with_prepared_password(Hash::Sha1, "user", password, nonce));
 }
 
 #[test]
-fn the_conversation_of_rfc_7677_is_reproduced() {
+fn conversation_of_rfc_7677_is_reproduced() {
     play(&RFC_7677, client(&RFC_7677));
 }
 
 #[test]
-fn mongodb_s_own_sha_1_conversation_is_reproduced() {
+fn sha_1_conversation_of_the_specification_is_reproduced() {
     play(&MONGODB_SHA_1, client(&MONGODB_SHA_1));
 }
 
 #[test]
-fn user_names_are_escaped_and_not_prepared() {
+fn user_names_are_escaped_without_saslprep() {
     let client = ClientFirst::new(Hash::Sha256, "a=b,c\u{AD}d", "x", "N".to_owned()).unwrap();
     assert_eq!(client.message(), "n,,n=a=3Db=2Cc\u{AD}d,r=N".as_bytes());
 }
 
 #[test]
-fn nonce_without_the_client_s_prefix_is_rejected() {
+fn server_nonce_without_the_client_nonce_as_prefix_is_rejected() {
     // pitfall 45
     let rest = "s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
     for nonce in ["", "rOprNGfwEbeRWgbNEkqO", "rOprNGfwEbeRWgbNEkq", "XrOprNGfwEbeRWgbNEkqOserver"]
     {
-        assert_eq!(refused(&format!("r={nonce},{rest}")), Cause::NonceMismatch, "{nonce}");
+        assert_eq!(challenge_error(&format!("r={nonce},{rest}")), Cause::NonceMismatch, "{nonce}");
     }
 }
 
 #[test]
-fn the_iteration_count_has_a_floor_and_a_ceiling() {
+fn iteration_count_has_a_minimum_and_a_maximum() {
     // pitfall 45
     let start = "r=rOprNGfwEbeRWgbNEkqOserver,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=";
-    let cause = |count: &str| refused(&format!("{start}{count}"));
+    let cause = |count: &str| challenge_error(&format!("{start}{count}"));
     assert_eq!(cause("4095"), Cause::TooFewIterations(4095));
     assert_eq!(cause("0"), Cause::TooFewIterations(0));
     assert_eq!(cause("2000001"), Cause::TooManyIterations(2_000_001));
@@ -123,7 +123,7 @@ fn the_iteration_count_has_a_floor_and_a_ceiling() {
 }
 
 #[test]
-fn a_malformed_challenge_is_refused() {
+fn malformed_challenge_is_rejected() {
     for (challenge, what) in [
         ("", "no nonce in the challenge"),
         ("m=must,r=rOprNGfwEbeRWgbNEkqOs,s=QQ==,i=4096", "no nonce in the challenge"),
@@ -133,14 +133,14 @@ fn a_malformed_challenge_is_refused() {
         ("r=rOprNGfwEbeRWgbNEkqOs,s=*,i=4096", "the salt is not base64"),
         ("r=rOprNGfwEbeRWgbNEkqOs,s=,i=4096", "the salt is empty"),
     ] {
-        assert_eq!(refused(challenge), Cause::Malformed(what), "{challenge}");
+        assert_eq!(challenge_error(challenge), Cause::Malformed(what), "{challenge}");
     }
     let Err(error) = client(&RFC_7677).challenge(&[b'r', b'=', 0xff]) else { panic!("accepted") };
     assert_eq!(error.cause(), &Cause::Malformed("a message is not UTF-8"));
 }
 
 #[test]
-fn a_server_that_cannot_sign_is_refused() {
+fn invalid_server_signature_is_rejected() {
     // pitfall 45
     let cause = |server_final: &str| {
         answered(&RFC_7677).verify(server_final.as_bytes()).unwrap_err().cause().clone()

@@ -33,14 +33,14 @@ fn linux() -> Os {
 }
 
 fn in_environment(variables: Variables<'_>) -> Document {
-    told(&Metadata::of(None, None, linux(), environment(variables)).unwrap())
+    client_document(&Metadata::of(None, None, linux(), environment(variables)).unwrap())
 }
 
 fn plain(wrapper: Option<&DriverInfo>) -> Metadata {
     Metadata::of(None, wrapper, linux(), Environment::default()).unwrap()
 }
 
-fn told(metadata: &Metadata) -> Document {
+fn client_document(metadata: &Metadata) -> Document {
     let document = metadata.document();
     assert!(document.as_bytes().len() <= 512);
     Document::try_from(document).unwrap()
@@ -69,7 +69,7 @@ fn additions(document: &Document) -> [String; 3] {
 }
 
 #[test]
-fn the_whole_document_has_the_specified_shape() {
+fn client_document_has_all_specified_fields() {
     let environment = Environment::detect(&|_| None, true);
     let metadata = Metadata::of(Some("stock"), None, linux(), environment).unwrap();
     let expected = doc! {
@@ -84,12 +84,12 @@ fn the_whole_document_has_the_specified_shape() {
         "platform": "Rust, tokio",
         "env": { "container": { "runtime": "docker" } },
     };
-    assert_eq!(told(&metadata), expected);
+    assert_eq!(client_document(&metadata), expected);
 }
 
 #[test]
-fn metadata_of_this_process_is_built() {
-    let document = told(&Metadata::new(Some("tests"), None).unwrap());
+fn metadata_describes_this_process() {
+    let document = client_document(&Metadata::new(Some("tests"), None).unwrap());
     assert!(!document.get_document("os").unwrap().get_str("type").unwrap().is_empty());
 }
 
@@ -155,7 +155,7 @@ fn prose_1_6_a_long_string_leaves_only_the_name() {
 }
 
 #[test]
-fn prose_1_7_wrong_types_are_left_out() {
+fn prose_1_7_values_of_wrong_types_are_omitted() {
     let variables =
         [("AWS_EXECUTION_ENV", "AWS_Lambda_java8"), ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "big")];
     let env = doc! { "name": "aws.lambda" };
@@ -190,7 +190,7 @@ fn fields_beyond_512_bytes_are_omitted_in_the_specified_order() {
         let wrapper = info("w", None, Some(&"p".repeat(length)));
         let metadata =
             Metadata::of(Some("app"), Some(&wrapper), linux(), environment(&variables)).unwrap();
-        let document = told(&metadata);
+        let document = client_document(&metadata);
         let os = document.get_document("os").unwrap();
         let env = document.get_document("env").ok();
         let stage = (
@@ -220,16 +220,17 @@ fn fields_beyond_512_bytes_are_omitted_in_the_specified_order() {
 }
 
 #[test]
-fn a_platform_is_never_cut_within_a_character() {
+fn platform_is_truncated_at_a_character_boundary() {
     for length in 100..200 {
         let wrapper = info(&"w".repeat(length), None, Some(&"🤔".repeat(120)));
-        let platform = told(&plain(Some(&wrapper))).get_str("platform").unwrap().to_owned();
+        let platform =
+            client_document(&plain(Some(&wrapper))).get_str("platform").unwrap().to_owned();
         assert!(platform.starts_with("Rust, tokio|🤔") && platform.ends_with('🤔'));
     }
 }
 
 #[test]
-fn names_that_cannot_fit_are_rejected_without_a_change() {
+fn driver_info_beyond_512_bytes_is_rejected() {
     let metadata = plain(Some(&library()));
     let before = metadata.document();
     let error = metadata.append(&info(&"n".repeat(512), None, None)).unwrap_err();
@@ -238,12 +239,12 @@ fn names_that_cannot_fit_are_rejected_without_a_change() {
 }
 
 #[test]
-fn an_application_name_has_128_bytes_at_most() {
+fn app_name_has_at_most_128_bytes() {
     let of = |name: &str| Metadata::of(Some(name), None, linux(), Environment::default());
     assert!(of(&"a".repeat(128)).is_ok());
     let error = of(&"é".repeat(65)).unwrap_err();
     assert!(error.is_invalid_argument() && error.to_string().contains("130"), "{error}");
-    assert_eq!(told(&of("").unwrap()).get("application"), None);
+    assert_eq!(client_document(&of("").unwrap()).get("application"), None);
 }
 
 #[test]
@@ -276,29 +277,29 @@ fn without_driver(mut document: Document) -> Document {
 }
 
 #[test]
-fn update_1_metadata_is_added_to_what_the_client_was_made_with() {
+fn update_1_metadata_is_appended_to_the_initial_driver_info() {
     for (framework, expected) in updates() {
         let metadata = plain(Some(&library()));
-        let initial = told(&metadata);
+        let initial = client_document(&metadata);
         metadata.append(&framework).unwrap();
-        assert_eq!(additions(&told(&metadata)), expected);
-        assert_eq!(without_driver(told(&metadata)), without_driver(initial));
+        assert_eq!(additions(&client_document(&metadata)), expected);
+        assert_eq!(without_driver(client_document(&metadata)), without_driver(initial));
     }
 }
 
 #[test]
-fn update_2_successive_updates_add_up() {
+fn update_2_successive_updates_are_appended() {
     for (framework, expected) in updates() {
         let metadata = plain(None);
         metadata.append(&library()).unwrap();
-        assert_eq!(additions(&told(&metadata)), ["library", "1.2", "Library Platform"]);
+        assert_eq!(additions(&client_document(&metadata)), ["library", "1.2", "Library Platform"]);
         metadata.append(&framework).unwrap();
-        assert_eq!(additions(&told(&metadata)), expected);
+        assert_eq!(additions(&client_document(&metadata)), expected);
     }
 }
 
 #[test]
-fn update_3_only_wholly_equal_info_is_a_duplicate() {
+fn update_3_only_equal_name_version_and_platform_are_a_duplicate() {
     for name in ["library", "framework"] {
         for version in ["1.2", "2.0"] {
             for platform in ["Library Platform", "Framework Platform"] {
@@ -315,7 +316,7 @@ fn update_3_only_wholly_equal_info_is_a_duplicate() {
                         format!("Library Platform|{platform}"),
                     ]
                 };
-                assert_eq!(additions(&told(&metadata)), expected);
+                assert_eq!(additions(&client_document(&metadata)), expected);
             }
         }
     }
@@ -382,7 +383,7 @@ fn update_8_empty_strings_are_unset_against_the_initial_info() {
 
 /// A new connection sends the appended metadata.
 #[tokio::test]
-async fn the_next_hello_carries_what_was_added() {
+async fn next_hello_sends_the_appended_metadata() {
     let establisher = Establisher {
         runtime: tokio::runtime::Handle::current(),
         tls: None,
@@ -405,7 +406,7 @@ async fn the_next_hello_carries_what_was_added() {
 }
 
 #[test]
-fn operating_systems_are_named_as_the_specification_does() {
+fn operating_systems_have_the_names_of_the_specification() {
     for (os, kind) in [
         ("linux", "Linux"),
         ("macos", "Darwin"),

@@ -90,12 +90,12 @@ fn value() -> impl Strategy<Value = Bson> {
 
 proptest! {
     #[test]
-    fn a_value_is_read_as_bson_reads_it(value in value()) {
+    fn value_deserializes_as_in_bson(value in value()) {
         same_values(&bytes(&Document::from_iter([("v".to_owned(), value)])));
     }
 
     #[test]
-    fn a_document_is_read_as_bson_reads_it(document in document_of(value())) {
+    fn document_deserializes_as_in_bson(document in document_of(value())) {
         same_documents(&bytes(&document));
     }
 

@@ -67,7 +67,7 @@ fn cluster(name: &Name, kind: RecordType) -> Result<Vec<(u32, RData)>, ResponseC
 }
 
 #[tokio::test]
-async fn srv_records_come_with_port_and_lifetime() {
+async fn srv_records_have_a_port_and_a_ttl() {
     let resolver = resolver(cluster).await;
     let mut found = resolver.srv("_mongodb._tcp.cluster.example.com").await.unwrap();
     let record = |host: &str, port, seconds| {
@@ -79,13 +79,13 @@ async fn srv_records_come_with_port_and_lifetime() {
 }
 
 #[tokio::test]
-async fn the_strings_of_a_txt_record_stay_in_order() {
+async fn strings_of_a_txt_record_keep_their_order() {
     let found = resolver(cluster).await.txt("cluster.example.com").await.unwrap();
     assert_eq!(found, [TxtRecord { strings: vec![b"authSource=".to_vec(), b"users".to_vec()] }]);
 }
 
 #[tokio::test]
-async fn no_records_are_an_answer_and_a_failing_server_is_not() {
+async fn missing_records_are_a_response_and_a_server_failure_is_an_error() {
     let resolver = resolver(cluster).await;
     assert_eq!(resolver.txt("absent.example.com").await, Ok(Vec::new()));
     assert_eq!(resolver.txt("plain.example.com").await, Ok(Vec::new()));

@@ -15,6 +15,7 @@ const IDS_AT_A_TIME: usize = 10_000;
 
 impl GridFsBucket {
     /// Deletes a file by id: first its document, then its chunks.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// After an error, call it again: chunks of a missing file are deleted before
     /// [`FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) is returned.
@@ -42,6 +43,7 @@ impl GridFsBucket {
     }
 
     /// Deletes all files with a name.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -77,7 +79,7 @@ impl Delete<'_> {
     async fn execute(self) -> Result<()> {
         let Self { bucket, id, timeout } = self;
         let bucket = bucket.timed(timeout);
-        let deleted = bucket.files_in_time()?.delete_one(equals("_id", &id)).await;
+        let deleted = bucket.files_with_timeout()?.delete_one(equals("_id", &id)).await;
         let deleted = deleted.map_err(|error| error.within_call(Outcome::NotSent, false))?;
         let is_missing = deleted.deleted_count == 0 && bucket.is_acknowledged();
         let so_far = outcome_of(!is_missing);
@@ -137,7 +139,7 @@ fn outcome_of(any_deleted: bool) -> Outcome {
 
 /// Returns the ids of the files with a name, as read from the primary: a secondary may lag behind.
 async fn ids_of(bucket: &GridFsBucket, filename: &str) -> Result<Vec<Bson>> {
-    let files = bucket.files_in_time()?.clone_with_type::<Document>();
+    let files = bucket.files_with_timeout()?.clone_with_type::<Document>();
     let mut found = files
         .find(doc! { "filename": filename })
         .projection(doc! { "_id": 1 })

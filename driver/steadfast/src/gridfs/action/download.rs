@@ -13,6 +13,7 @@ use crate::{
 
 impl GridFsBucket {
     /// Opens a download stream for a file by id.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -36,6 +37,7 @@ impl GridFsBucket {
 
     /// Opens a download stream for a file by name: the newest, or another
     /// [revision](OpenDownloadStreamByName::revision).
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -62,6 +64,7 @@ impl GridFsBucket {
 
     /// Downloads a file by id into `destination`. Returns the number of bytes. `destination` is
     /// flushed, but not shut down.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -80,6 +83,10 @@ impl GridFsBucket {
     /// - Other [`GridFsErrorKind`]s if the file is corrupt, or if `destination` fails.
     ///
     /// See also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future ends the download. `destination` contains the bytes written so far.
     pub fn download_to_stream<W: AsyncWrite + Send + Unpin>(
         &self,
         id: Bson,
@@ -91,6 +98,7 @@ impl GridFsBucket {
     /// Downloads a file by name into `destination`: the newest, or another
     /// [revision](DownloadToStreamByName::revision). Returns the number of bytes. `destination` is
     /// flushed, but not shut down.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -106,6 +114,10 @@ impl GridFsBucket {
     /// - Other [`GridFsErrorKind`]s if the file is corrupt, or if `destination` fails.
     ///
     /// See also the [errors of every action](crate::action#errors).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future ends the download. `destination` contains the bytes written so far.
     pub fn download_to_stream_by_name<W: AsyncWrite + Send + Unpin>(
         &self,
         filename: impl Into<String>,
@@ -203,7 +215,7 @@ awaitable!(['a, W: AsyncWrite + Send + Unpin + 'a] DownloadToStreamByName<'a, W>
 setters!(GridFsDownloadByNameOptions for ['a, W] DownloadToStreamByName<'a, W>);
 
 async fn by_id(bucket: &GridFsBucket, id: Bson) -> Result<FilesCollectionDocument> {
-    let found = bucket.files_in_time()?.find_one(equals("_id", &id)).await?;
+    let found = bucket.files_with_timeout()?.find_one(equals("_id", &id)).await?;
     found.ok_or_else(|| file_not_found(GridFsFileIdentifier::Id(id)))
 }
 
@@ -216,13 +228,14 @@ async fn by_name(
     let (order, skip) = sort_and_skip(revision);
     let named = doc! { "filename": &filename };
     let by_date = doc! { "uploadDate": order };
-    let found = bucket.files_in_time()?.find_one(named.clone()).sort(by_date).skip(skip).await?;
+    let found =
+        bucket.files_with_timeout()?.find_one(named.clone()).sort(by_date).skip(skip).await?;
     if let Some(file) = found {
         return Ok(file);
     }
     // The specification distinguishes a missing file from a missing revision. Without skipped
     // revisions the file is missing.
-    let other = if skip == 0 { None } else { bucket.files_in_time()?.find_one(named).await? };
+    let other = if skip == 0 { None } else { bucket.files_with_timeout()?.find_one(named).await? };
     Err(match other {
         Some(_) => GridFsErrorKind::RevisionNotFound { revision }.into(),
         None => file_not_found(GridFsFileIdentifier::Filename(filename)),

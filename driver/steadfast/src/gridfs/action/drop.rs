@@ -9,6 +9,7 @@ use crate::{
 
 impl GridFsBucket {
     /// Drops the bucket with all its files.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// Succeeds without effect if the bucket does not exist.
     ///
@@ -21,6 +22,10 @@ impl GridFsBucket {
     /// # Errors
     ///
     /// As [`Collection::drop`](crate::Collection::drop). After an error, call it again.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future may leave files without chunks or chunks without files. Call the method again.
     pub fn drop(&self) -> Drop<'_> {
         Drop { bucket: self, timeout: None }
     }
@@ -40,9 +45,9 @@ impl Drop<'_> {
     async fn execute(self) -> Result<()> {
         let bucket = self.bucket.timed(self.timeout);
         bucket.reset_indexes();
-        let dropped = bucket.files_in_time()?.drop().await;
+        let dropped = bucket.files_with_timeout()?.drop().await;
         dropped.map_err(|error| error.within_call(Outcome::NotSent, false))?;
-        let dropped = async { bucket.chunks_in_time()?.drop().await }.await;
+        let dropped = async { bucket.chunks_with_timeout()?.drop().await }.await;
         dropped.map_err(|error| error.within_call(Outcome::MaybeApplied, true))
     }
 }

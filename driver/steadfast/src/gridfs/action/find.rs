@@ -12,6 +12,7 @@ use crate::{
 impl GridFsBucket {
     /// Finds the documents of the files that match `filter`, by fields such as `filename`,
     /// `length`, `uploadDate` and `metadata`.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -34,6 +35,7 @@ impl GridFsBucket {
 
     /// Finds the document of the first file that matches `filter`, in the order of
     /// [`sort`](FindOne::sort). Returns `None` if no file matches.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {

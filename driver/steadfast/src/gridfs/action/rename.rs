@@ -11,6 +11,7 @@ use crate::{
 
 impl GridFsBucket {
     /// Renames a file by id.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -26,11 +27,17 @@ impl GridFsBucket {
     ///
     /// [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if the file
     /// does not exist. Otherwise as [`Collection::update_one`](crate::Collection::update_one).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn rename(&self, id: Bson, new_filename: impl Into<String>) -> Rename<'_> {
         Rename { bucket: self, id, new_filename: new_filename.into(), timeout: None }
     }
 
     /// Renames all files with a name.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {
@@ -42,6 +49,11 @@ impl GridFsBucket {
     ///
     /// [`GridFsErrorKind::FileNotFound`](crate::error::GridFsErrorKind::FileNotFound) if there is
     /// no such file. Otherwise as [`Collection::update_many`](crate::Collection::update_many).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
+    /// [cancellation](crate::action#cancellation).
     pub fn rename_by_name(
         &self,
         filename: impl Into<String>,
@@ -69,7 +81,7 @@ impl Rename<'_> {
         let Self { bucket, id, new_filename, timeout } = self;
         let bucket = bucket.timed(timeout);
         let update = doc! { "$set": { "filename": new_filename } };
-        let renamed = bucket.files_in_time()?.update_one(equals("_id", &id), update).await?;
+        let renamed = bucket.files_with_timeout()?.update_one(equals("_id", &id), update).await?;
         if renamed.matched_count == 0 && bucket.is_acknowledged() {
             return Err(file_not_found(GridFsFileIdentifier::Id(id)));
         }
@@ -97,7 +109,7 @@ impl RenameByName<'_> {
         let bucket = bucket.timed(timeout);
         let update = doc! { "$set": { "filename": new_filename } };
         let files = doc! { "filename": &filename };
-        let renamed = bucket.files_in_time()?.update_many(files, update).await?;
+        let renamed = bucket.files_with_timeout()?.update_many(files, update).await?;
         if renamed.matched_count == 0 && bucket.is_acknowledged() {
             return Err(file_not_found(GridFsFileIdentifier::Filename(filename)));
         }

@@ -16,6 +16,7 @@ const READ_BYTES: usize = 64 * 1024;
 
 impl GridFsBucket {
     /// Opens an upload stream for a new file. Other files may have the same name.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// The contents are written to the returned [`GridFsUploadStream`], and
     /// [`close`](GridFsUploadStream::close) stores the file. Nothing is sent before the first
@@ -35,12 +36,17 @@ impl GridFsBucket {
     ///
     /// [`ErrorKind::InvalidArgument`](crate::error::ErrorKind::InvalidArgument) if the chunk size
     /// is zero or exceeds `i32::MAX`.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future stores nothing of the file; indexes of the bucket may have been created.
     pub fn open_upload_stream(&self, filename: impl AsRef<str>) -> OpenUploadStream<'_> {
         let filename = filename.as_ref().to_owned();
         OpenUploadStream { bucket: self, filename, id: None, options: None }
     }
 
     /// Uploads the contents of `source` as a new file. Returns the id of the file.
+    /// See [GridFS](https://www.mongodb.com/docs/manual/core/gridfs/).
     ///
     /// ```no_run
     /// # async fn run(bucket: steadfast::gridfs::GridFsBucket) -> steadfast::error::Result<()> {

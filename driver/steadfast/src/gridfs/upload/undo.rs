@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// Time-out of a deletion in the background, and so the longest that a shutdown waits for one.
-const LIMIT: Duration = Duration::from_secs(5);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Chunks and document that an upload has or may have stored.
 #[derive(Debug, Default)]
 pub(super) struct StoredChunks {
     /// Number of the first chunk that is not known to be stored.
-    settled: i32,
+    stored_count: i32,
     /// Ids of the following chunks, which may be stored.
     uncertain: Vec<ObjectId>,
     /// Date of the file's document, if it may be stored.
@@ -26,55 +26,55 @@ pub(super) struct StoredChunks {
 impl StoredChunks {
     /// Records chunks before they are sent. Returns the number of the first and the ids. `None` if
     /// the numbers would exceed `i32::MAX`.
-    pub(super) fn expect(&mut self, count: usize) -> Option<(i32, Vec<ObjectId>)> {
-        self.settled.checked_add(i32::try_from(count).ok()?)?;
+    pub(super) fn begin_chunks(&mut self, count: usize) -> Option<(i32, Vec<ObjectId>)> {
+        self.stored_count.checked_add(i32::try_from(count).ok()?)?;
         self.uncertain = (0..count).map(|_| ObjectId::new()).collect();
-        Some((self.settled, self.uncertain.clone()))
+        Some((self.stored_count, self.uncertain.clone()))
     }
 
     /// Records that the chunks sent last are stored.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn confirm_chunks(&mut self) {
         // `expect` has checked that it fits.
-        self.settled += i32::try_from(self.uncertain.len()).unwrap_or_default();
+        self.stored_count += i32::try_from(self.uncertain.len()).unwrap_or_default();
         self.uncertain.clear();
     }
 
     /// Records that the file's document may be stored.
-    pub(super) fn file_uncertain(&mut self, date: DateTime) {
+    pub(super) fn begin_file(&mut self, date: DateTime) {
         self.file = Some(date);
     }
 
     /// Returns the outcome of the commands before the one in progress.
     pub(super) fn outcome(&self) -> Outcome {
-        if self.settled > 0 { Outcome::MaybeApplied } else { Outcome::NotSent }
+        if self.stored_count > 0 { Outcome::MaybeApplied } else { Outcome::NotSent }
     }
 
-    pub(super) fn is_nothing(&self) -> bool {
-        self.settled == 0 && self.uncertain.is_empty() && self.file.is_none()
+    pub(super) fn is_empty(&self) -> bool {
+        self.stored_count == 0 && self.uncertain.is_empty() && self.file.is_none()
     }
 
     /// Deletes the file's document, then the chunks, so that no file without contents is visible.
     pub(super) async fn delete(&self, bucket: &GridFsBucket, id: &Bson) -> Result<()> {
-        let has_chunks = self.settled > 0 || !self.uncertain.is_empty();
-        let mut so_far = Outcome::NotSent;
+        let has_chunks = self.stored_count > 0 || !self.uncertain.is_empty();
+        let mut earlier = Outcome::NotSent;
         if let Some(date) = self.file {
             // If the application set the id, the document may be that of another upload.
             let mut ours = equals("_id", id);
             ours.insert("uploadDate", date);
-            let deleted = bucket.files_in_time()?.delete_one(ours).await;
-            deleted.map_err(|error| error.within_call(so_far, !has_chunks))?;
-            so_far = Outcome::MaybeApplied;
+            let deleted = bucket.files_with_timeout()?.delete_one(ours).await;
+            deleted.map_err(|error| error.within_call(earlier, !has_chunks))?;
+            earlier = Outcome::MaybeApplied;
         }
         if has_chunks {
             let deleted = bucket.delete_chunks(self.chunks(id)).await;
-            deleted.map_err(|error| error.within_call(so_far, true))?;
+            deleted.map_err(|error| error.within_call(earlier, true))?;
         }
         Ok(())
     }
 
     /// Deletes in the background. Errors are ignored.
     pub(super) async fn delete_in_background(&self, bucket: &GridFsBucket, id: &Bson) {
-        let _ = tokio::time::timeout(LIMIT, self.delete(bucket, id)).await;
+        let _ = tokio::time::timeout(DELETE_TIMEOUT, self.delete(bucket, id)).await;
     }
 
     /// Returns a filter for the chunks of this upload. Another file may have the same id: chunks
@@ -82,8 +82,8 @@ impl StoredChunks {
     /// by their own ids.
     fn chunks(&self, id: &Bson) -> Document {
         let mut chunks = equals("files_id", id);
-        let settled = doc! { "n": { "$lt": self.settled } };
-        chunks.insert("$or", vec![settled, doc! { "_id": { "$in": &self.uncertain } }]);
+        let stored_count = doc! { "n": { "$lt": self.stored_count } };
+        chunks.insert("$or", vec![stored_count, doc! { "_id": { "$in": &self.uncertain } }]);
         chunks
     }
 }
@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn only_chunks_of_this_upload_are_deleted() {
         let mut stored = StoredChunks::default();
-        assert!(stored.is_nothing());
-        assert_eq!(stored.expect(3).unwrap().0, 0);
-        assert!(!stored.is_nothing());
-        stored.settle();
-        let (first, ids) = stored.expect(1).unwrap();
+        assert!(stored.is_empty());
+        assert_eq!(stored.begin_chunks(3).unwrap().0, 0);
+        assert!(!stored.is_empty());
+        stored.confirm_chunks();
+        let (first, ids) = stored.begin_chunks(1).unwrap();
         assert_eq!(first, 3);
         let expected = doc! {
             "files_id": { "$eq": 7 },
@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn chunk_numbers_stop_at_i32_max() {
-        let mut stored = StoredChunks { settled: i32::MAX - 1, ..StoredChunks::default() };
-        assert!(stored.expect(2).is_none());
-        assert!(stored.expect(1).is_some());
-        stored.settle();
-        assert_eq!(stored.settled, i32::MAX);
+        let mut stored = StoredChunks { stored_count: i32::MAX - 1, ..StoredChunks::default() };
+        assert!(stored.begin_chunks(2).is_none());
+        assert!(stored.begin_chunks(1).is_some());
+        stored.confirm_chunks();
+        assert_eq!(stored.stored_count, i32::MAX);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Statements;
 use crate::{
-    collection::Handle,
+    collection::CollectionHandle,
     command::CommandKind,
     error::{Error, Result},
     operation::{
@@ -53,7 +53,7 @@ const DB_FIELD_BYTES: usize = 1 + 4 + 4 + 1;
 /// same verb.
 pub(crate) fn plan(
     statements: &Statements<'_>,
-    collection: &Handle,
+    collection: &CollectionHandle,
     settings: &Settings<'_>,
     limits: &WriteLimits,
 ) -> Result<Vec<CollectionBulkBatch>> {
@@ -76,7 +76,11 @@ struct BatchLimits {
 }
 
 impl BatchLimits {
-    fn new(collection: &Handle, settings: &Settings<'_>, limits: &WriteLimits) -> Result<Self> {
+    fn new(
+        collection: &CollectionHandle,
+        settings: &Settings<'_>,
+        limits: &WriteLimits,
+    ) -> Result<Self> {
         let mut batch_limits = Self {
             documents_bytes: [0; 3],
             statement_bytes: [0; 3],

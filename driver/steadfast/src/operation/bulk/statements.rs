@@ -324,7 +324,7 @@ impl DocumentSource for Statements<'_> {
             appended?;
             // The message length, already sent, includes the previous length.
             if out.len() != end {
-                let changed = format!("document {position} changed while it was being sent");
+                let changed = format!("raw document {position} changed while it was being sent");
                 return Err(Error::invalid_argument(changed));
             }
         }

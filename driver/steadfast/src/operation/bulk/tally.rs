@@ -112,11 +112,12 @@ impl CollectionBulkTally {
     /// Records the inserted documents of a batch: all without a write error, and in an ordered bulk
     /// write only those before the first write error.
     fn record_inserted(&mut self, reply: &WriteReply, batch: &CollectionBulkBatch, ordered: bool) {
-        let refused: BTreeSet<_> = reply.write_errors.iter().map(|error| error.index).collect();
+        let failed_indexes: BTreeSet<_> =
+            reply.write_errors.iter().map(|error| error.index).collect();
         let Range { mut start, end } = batch.positions;
-        for refused in refused.into_iter().map(|nth| batch.positions.start + nth) {
-            self.add_inserted_range(start..refused);
-            start = if ordered { end } else { refused + 1 };
+        for failed in failed_indexes.into_iter().map(|nth| batch.positions.start + nth) {
+            self.add_inserted_range(start..failed);
+            start = if ordered { end } else { failed + 1 };
         }
         self.add_inserted_range(start..end);
     }

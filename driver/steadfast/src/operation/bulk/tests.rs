@@ -62,7 +62,7 @@ fn sent(statements: &Statements<'_>, batch: &CollectionBulkBatch) -> Vec<Documen
 }
 
 fn commands(models: Vec<WriteModel>, ordered: bool) -> Vec<(Document, Vec<Document>, CommandKind)> {
-    let collection: Arc<Handle> = collection();
+    let collection: Arc<CollectionHandle> = collection();
     let statements = Statements::of_models(models).unwrap();
     let settings = settings_with(ordered);
     let batches = plan(&statements, &collection, &settings, &limits()).unwrap();

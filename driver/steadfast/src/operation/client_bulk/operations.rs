@@ -223,7 +223,9 @@ impl Operations {
             let start = out.len();
             bson::serialize_to_buffer(update, out)?;
             let Some(mods) = RawDocument::from_bytes(&out[start..])?.get("updateMods")? else {
-                return Err(Error::invalid_argument("the update is empty"));
+                return Err(Error::invalid_argument(
+                    "the update is empty; add an operator such as $set",
+                ));
             };
             change.check(mods)?;
             Ok(mods.as_document().map_or(0, |document| document.as_bytes().len()))

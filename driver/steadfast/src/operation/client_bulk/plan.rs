@@ -135,5 +135,7 @@ fn encode_namespaces(operations: &Operations) -> Result<Vec<RawDocumentBuf>> {
 }
 
 fn too_many_collections() -> Error {
-    Error::invalid_argument("the bulk write has too many namespaces")
+    Error::invalid_argument(
+        "the namespaces of the bulk write exceed maxMessageSizeBytes; split it into several calls",
+    )
 }

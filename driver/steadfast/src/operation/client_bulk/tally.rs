@@ -31,7 +31,7 @@ pub(crate) struct ClientBulkTally {
     error_reply: Option<(RawDocumentBuf, ServerAddress)>,
     history: Option<History>,
     /// `true` if a server replied to a batch.
-    answered: bool,
+    has_reply: bool,
     /// `true` if a batch was sent without acknowledgement (`w: 0`).
     sent_unacknowledged: bool,
     /// `true` if a server reported an executed write.
@@ -101,7 +101,7 @@ impl ClientBulkTally {
             labels: Vec::new(),
             error_reply: None,
             history: None,
-            answered: false,
+            has_reply: false,
             sent_unacknowledged: false,
             any_executed: false,
         }
@@ -130,7 +130,7 @@ impl ClientBulkTally {
         body: &RawDocument,
         server: &ServerAddress,
     ) -> Result<()> {
-        self.answered = true;
+        self.has_reply = true;
         let counts: BulkWriteCounts = parse(body)?;
         if counts.n_errors > 0 || counts.write_concern_error.is_some() {
             self.labels.extend(labels(body));
@@ -219,7 +219,7 @@ impl ClientBulkTally {
     pub(crate) fn conclude(self, batch_error: Option<Error>) -> Result<VerboseBulkWriteResult> {
         let has_errors = self.has_write_errors() || !self.write_concern_errors.is_empty();
         match batch_error {
-            Some(batch_error) if !self.answered => {
+            Some(batch_error) if !self.has_reply => {
                 return Err(match self.sent_unacknowledged {
                     true => batch_error.within_call(Outcome::MaybeApplied, true),
                     false => batch_error,

@@ -71,7 +71,7 @@ async fn command_contains_errors_only_and_ordered() {
 }
 
 #[test]
-fn every_kind_of_write_is_encoded_as_documented() {
+fn every_write_model_is_encoded() {
     let (q, u) = (doc! { "a": 1 }, doc! { "$set": { "x": 1 } });
     let models: [WriteModel; 6] = [
         insert("one", 1),
@@ -108,7 +108,7 @@ fn every_kind_of_write_is_encoded_as_documented() {
 }
 
 #[test]
-fn a_document_without_an_id_gets_one_in_front() {
+fn missing_id_is_generated_as_the_first_field() {
     let models: [WriteModel; 3] = [doc! { "x": 1 }, doc! { "x": 1, "_id": 7 }, doc! { "x": 2 }]
         .map(|document| InsertOneModel::new(document).namespace(at("one")).into());
     let mut operations = Operations::of_models(models).unwrap();
@@ -187,7 +187,7 @@ fn counts(errors: i32, inserted: i32) -> Document {
     }
 }
 
-fn refusal(index: i32) -> Document {
+fn error_item(index: i32) -> Document {
     doc! { "ok": 0.0, "idx": index, "code": 11000, "errmsg": "dup", "n": 0 }
 }
 
@@ -218,7 +218,7 @@ fn failed(error: &Error) -> &BulkWriteError {
 }
 
 #[test]
-fn batches_are_counted_together_and_results_have_the_indexes_of_the_caller() {
+fn results_of_batches_are_merged_with_the_indexes_of_the_models() {
     let done = |index: i32| doc! { "ok": 1.0, "idx": index, "n": 1 };
     let answer = (counts(0, 2), vec![done(0), done(1)]);
     let result = tallied((true, true), &[answer.clone(), answer], None).unwrap();
@@ -230,7 +230,7 @@ fn batches_are_counted_together_and_results_have_the_indexes_of_the_caller() {
 #[test]
 fn partial_result_requires_an_executed_write() {
     let first = |ordered, errors, refused: &[i32]| {
-        let items = refused.iter().map(|index| refusal(*index)).collect();
+        let items = refused.iter().map(|index| error_item(*index)).collect();
         let error = tallied((ordered, false), &[(counts(errors, 0), items)], None).unwrap_err();
         let failed = failed(&error);
         assert_eq!(failed.write_errors.len(), refused.len());
@@ -243,8 +243,8 @@ fn partial_result_requires_an_executed_write() {
 }
 
 #[test]
-fn errors_of_later_batches_have_the_indexes_of_the_caller() {
-    let answers = [(counts(0, 2), vec![]), (counts(1, 1), vec![refusal(1)])];
+fn errors_of_later_batches_have_the_indexes_of_the_models() {
+    let answers = [(counts(0, 2), vec![]), (counts(1, 1), vec![error_item(1)])];
     let error = tallied((false, false), &answers, None).unwrap_err();
     assert_eq!(failed(&error).write_errors.keys().copied().collect::<Vec<_>>(), [3]);
     let partial = failed(&error).partial_result.as_ref().unwrap();
@@ -278,8 +278,8 @@ fn every_write_concern_error_is_kept() {
 }
 
 #[test]
-fn an_index_beyond_the_batch_is_an_invalid_reply() {
-    let answers = [(counts(1, 0), vec![refusal(2)])];
+fn result_index_beyond_the_batch_is_an_invalid_reply() {
+    let answers = [(counts(1, 0), vec![error_item(2)])];
     let error = tallied((true, false), &answers, None).unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::InvalidResponse { .. }), "{error:?}");
 }

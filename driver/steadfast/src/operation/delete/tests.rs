@@ -26,7 +26,7 @@ async fn limit_selects_one_or_all() {
 }
 
 #[tokio::test]
-async fn every_option_is_sent_where_it_belongs() {
+async fn options_are_sent_in_the_statement_or_in_the_command() {
     let options = DeleteOptions::builder()
         .collation(Collation::builder().locale("de").build())
         .write_concern(WriteConcern::nodes(0))
@@ -50,12 +50,12 @@ async fn every_option_is_sent_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn a_nul_byte_in_a_field_name_is_refused() {
+async fn nul_byte_in_a_field_name_is_rejected() {
     assert!(delete(&collection(), &doc! { "a\0b": 1 }, false, None).is_err());
 }
 
 #[test]
-fn the_reply_is_counted() {
+fn deleted_count_is_read_from_the_reply() {
     assert_eq!(read(&raw(doc! { "ok": 1, "n": 5 })).unwrap().deleted_count, 5);
     assert_invalid_response(read(&raw(doc! { "ok": 1 })));
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::operation::fixture::{assert_invalid_response, body, collection, raw};
 
 #[tokio::test]
-async fn an_update_with_every_option() {
+async fn find_one_and_update_sends_every_option() {
     let options = FindOneAndUpdateOptions::builder()
         .array_filters(vec![doc! { "e": 1 }])
         .bypass_document_validation(true)
@@ -39,7 +39,7 @@ async fn an_update_with_every_option() {
 }
 
 #[tokio::test]
-async fn a_replacement_and_a_pipeline() {
+async fn replacements_and_pipelines_are_sent() {
     let replacement = raw(doc! { "y": 1 });
     let options =
         FindOneAndReplaceOptions::builder().return_document(ReturnDocument::Before).build();
@@ -57,7 +57,7 @@ async fn a_replacement_and_a_pipeline() {
 }
 
 #[tokio::test]
-async fn a_deletion() {
+async fn find_one_and_delete_sends_remove() {
     let options = FindOneAndDeleteOptions::builder().sort(doc! { "x": 1 }).build();
     let command = delete(&collection(), &doc! { "x": 1 }, Some(&options)).unwrap();
     assert_eq!(
@@ -69,7 +69,7 @@ async fn a_deletion() {
 }
 
 #[tokio::test]
-async fn updates_and_replacements_are_distinguished() {
+async fn updates_require_operators_and_replacements_reject_them() {
     let error = update(&collection(), &doc! {}, &doc! { "x": 1 }.into(), None).unwrap_err();
     assert!(error.is_invalid_argument());
     let operators = raw(doc! { "$set": { "x": 1 } });
@@ -83,7 +83,7 @@ struct Book {
 }
 
 #[test]
-fn the_document_is_read_as_its_type() {
+fn document_deserializes_as_the_type_of_the_collection() {
     let reply = raw(doc! { "ok": 1, "value": { "_id": ObjectId::new(), "title": "1984" } });
     let expected = Book { title: "1984".to_owned() };
     assert_eq!(read::<Book>(&reply).unwrap(), Some(expected));
@@ -109,7 +109,7 @@ fn write_concern_error_keeps_the_reply() {
 }
 
 #[test]
-fn malformed_replies_are_refused() {
+fn malformed_replies_are_rejected() {
     for reply in [
         doc! { "ok": 1 },
         doc! { "ok": 1, "value": 5 },

@@ -71,7 +71,7 @@ mod tests {
     #[tokio::test]
     async fn cursor_shares_the_deadline_unless_the_mode_is_iteration() {
         use {CursorType::*, TimeoutMode::*};
-        let told = |told: bool| if told { MaxTime::Remaining } else { MaxTime::Omit };
+        let max_time = |max_time: bool| if max_time { MaxTime::Remaining } else { MaxTime::Omit };
         for (cursor_type, mode, renewed, said) in [
             (NonTailable, None, false, true),
             (NonTailable, Some(CursorLifetime), false, true),
@@ -88,7 +88,7 @@ mod tests {
                 .build();
             assert_eq!(
                 shared(&options).unwrap(),
-                (renewed, told(said)),
+                (renewed, max_time(said)),
                 "{cursor_type:?} {mode:?}"
             );
         }
@@ -96,16 +96,16 @@ mod tests {
 
     #[tokio::test]
     async fn invalid_timeout_modes_are_rejected() {
-        let refused = |options: FindOptions| {
+        let rejected = |options: FindOptions| {
             let error = shared(&options).unwrap_err();
             assert!(error.is_invalid_argument(), "{error}");
             error.to_string()
         };
         let mode = FindOptions::builder().timeout_mode(TimeoutMode::Iteration).build();
-        assert!(refused(mode).contains("no timeout"));
+        assert!(rejected(mode).contains("no timeout"));
         let tailable = FindOptions::builder().timeout(SECOND).cursor_type(CursorType::Tailable);
         let lifetime = tailable.timeout_mode(TimeoutMode::CursorLifetime).build();
-        assert!(refused(lifetime).contains("must be Iteration"));
+        assert!(rejected(lifetime).contains("must be Iteration"));
         let awaiting = |wait: Duration, timeout: Duration| {
             FindOptions::builder()
                 .cursor_type(CursorType::TailableAwait)
@@ -113,7 +113,7 @@ mod tests {
                 .timeout(timeout)
                 .build()
         };
-        assert!(refused(awaiting(SECOND, SECOND)).contains("max_await_time"));
+        assert!(rejected(awaiting(SECOND, SECOND)).contains("max_await_time"));
         assert!(shared(&awaiting(SECOND, 2 * SECOND)).is_ok());
         assert!(shared(&awaiting(SECOND, Duration::ZERO)).is_ok(), "zero has no end");
     }

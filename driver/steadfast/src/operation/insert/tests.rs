@@ -45,7 +45,7 @@ async fn every_option_is_sent() {
 }
 
 #[test]
-fn a_given_id_is_kept_where_it_is() {
+fn existing_id_keeps_its_position() {
     for expected in [IdOrigin::Given, IdOrigin::Generated] {
         let mut out = b"before".to_vec();
         let id = append(&doc! { "x": 1, "_id": "mine" }, &mut out, expected).unwrap();
@@ -55,7 +55,7 @@ fn a_given_id_is_kept_where_it_is() {
 }
 
 #[test]
-fn a_missing_id_is_generated_and_put_first() {
+fn missing_id_is_generated_as_the_first_field() {
     for expected in [IdOrigin::Given, IdOrigin::Generated] {
         let mut out = b"before".to_vec();
         let id = append(&doc! { "x": 1 }, &mut out, expected).unwrap();
@@ -68,13 +68,13 @@ fn a_missing_id_is_generated_and_put_first() {
 }
 
 #[test]
-fn an_empty_document_gets_an_id_too() {
+fn empty_document_gets_an_id() {
     let encoded = encode(&doc! {}).unwrap();
     assert_eq!(keys(&decoded(&encoded.bytes)), ["_id"]);
 }
 
 #[test]
-fn raw_documents_are_sent_byte_by_byte() {
+fn raw_documents_are_sent_unchanged() {
     let document: RawDocumentBuf = rawdoc! { "_id": 1, "x": [1, 2, { "y": "z" }] };
     assert_eq!(encode(&document).unwrap().bytes, document.as_bytes());
 }
@@ -89,9 +89,9 @@ fn value_that_is_not_a_document_is_an_error_and_appends_nothing() {
 }
 
 #[test]
-fn the_reply_is_read() {
+fn errors_in_the_reply_are_raised() {
     assert!(read_one(&raw(doc! { "ok": 1, "n": 1 })).is_ok());
-    let refused = doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 11000 }] };
-    assert!(read_one(&raw(refused)).unwrap_err().is_duplicate_key_error());
+    let failed = doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 11000 }] };
+    assert!(read_one(&raw(failed)).unwrap_err().is_duplicate_key_error());
     assert_invalid_response(read_one(&raw(doc! { "ok": 1 })));
 }

@@ -25,7 +25,7 @@ fn updating(
 }
 
 #[tokio::test]
-async fn a_plain_update_is_its_filter_and_its_operators() {
+async fn update_without_options_sends_filter_and_operators() {
     let command = updating(doc! { "$inc": { "x": 1 } }, false, None).unwrap();
     assert_eq!(body(&command), doc! { "update": "books", "ordered": true });
     assert_eq!(statement(&command), doc! { "q": { "x": 1 }, "u": { "$inc": { "x": 1 } } });
@@ -44,13 +44,13 @@ async fn update_many_is_not_retryable() {
 }
 
 #[tokio::test]
-async fn a_pipeline_is_an_array() {
+async fn pipeline_is_sent_as_an_array() {
     let command = updating(vec![doc! { "$set": { "y": "$x" } }], false, None).unwrap();
     assert_eq!(statement(&command), doc! { "q": { "x": 1 }, "u": [{ "$set": { "y": "$x" } }] });
 }
 
 #[tokio::test]
-async fn every_option_is_sent_where_it_belongs() {
+async fn options_are_sent_in_the_statement_or_in_the_command() {
     let options = UpdateOptions::builder()
         .array_filters(vec![doc! { "e": 1 }])
         .bypass_document_validation(true)
@@ -81,7 +81,7 @@ async fn every_option_is_sent_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn a_replacement_is_sent_as_it_is() {
+async fn replacement_is_sent_unchanged() {
     let replacement: RawDocumentBuf = raw(doc! { "y": 2 });
     let options = ReplaceOptions::builder().upsert(true).hint(Hint::Name("x_1".to_owned())).build();
     let change = (Change::Replacement, &replacement);
@@ -96,7 +96,7 @@ async fn a_replacement_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn updates_and_replacements_are_distinguished() {
+async fn updates_require_operators_and_replacements_reject_them() {
     assert!(updating(doc! { "x": 1 }, false, None).unwrap_err().is_invalid_argument());
     assert!(updating(doc! {}, true, None).unwrap_err().is_invalid_argument());
     let operators = raw(doc! { "$set": { "x": 1 } });
@@ -106,19 +106,19 @@ async fn updates_and_replacements_are_distinguished() {
 }
 
 #[tokio::test]
-async fn a_nul_byte_in_a_field_name_is_refused() {
+async fn nul_byte_in_a_field_name_is_rejected() {
     let error = updating(doc! { "$set": { "a\0b": 1 } }, false, None).unwrap_err();
     assert!(matches!(&*error.kind, crate::error::ErrorKind::Bson(_)), "{error}");
 }
 
 #[test]
-fn the_reply_is_counted() {
+fn matched_and_modified_counts_are_read_from_the_reply() {
     let result = read(&raw(doc! { "ok": 1, "n": 5, "nModified": 3 })).unwrap();
     assert_eq!((result.matched_count, result.modified_count, result.upserted_id), (5, 3, None));
 }
 
 #[test]
-fn an_upsert_matched_nothing() {
+fn upsert_has_no_matched_document() {
     let reply =
         doc! { "ok": 1, "n": 1, "nModified": 0, "upserted": [{ "index": 0, "_id": "new" }] };
     let result = read(&raw(reply)).unwrap();
@@ -127,7 +127,7 @@ fn an_upsert_matched_nothing() {
 }
 
 #[test]
-fn malformed_replies_are_refused() {
+fn malformed_replies_are_rejected() {
     assert_invalid_response(read(&raw(doc! { "ok": 1, "nModified": 1 })));
     assert_invalid_response(read(&raw(doc! { "ok": 1, "n": 1, "upserted": 5 })));
 }

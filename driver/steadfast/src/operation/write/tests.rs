@@ -17,7 +17,7 @@ fn head_of(verb: Verb, settings: &Settings<'_>) -> Document {
 }
 
 #[tokio::test]
-async fn each_verb_gets_the_fields_it_knows() {
+async fn fields_are_sent_only_in_commands_that_support_them() {
     let (variables, comment) = (doc! { "x": 1 }, Bson::from("note"));
     let settings = Settings {
         ordered: false,
@@ -49,7 +49,7 @@ async fn each_verb_gets_the_fields_it_knows() {
 }
 
 #[tokio::test]
-async fn the_write_concern_is_the_nearest_one() {
+async fn write_concern_of_the_action_overrides_that_of_the_collection() {
     let options = CollectionOptions::builder().write_concern(WriteConcern::majority()).build();
     let collection = collection_with(options);
     let own = WriteConcern::nodes(0);
@@ -64,7 +64,7 @@ async fn the_write_concern_is_the_nearest_one() {
 }
 
 #[tokio::test]
-async fn names_and_variables_with_nul_bytes_are_refused() {
+async fn names_and_variables_with_nul_bytes_are_rejected() {
     // pitfall 41
     let error = head(
         &collection_named("a", "b\0c"),
@@ -81,7 +81,7 @@ async fn names_and_variables_with_nul_bytes_are_refused() {
 }
 
 #[test]
-fn a_good_reply_is_counted() {
+fn successful_reply_has_counts() {
     let reply = raw(doc! { "ok": 1, "n": 3_i64, "nModified": 2.0 });
     let reply = WriteReply::read(&reply, 3).unwrap();
     assert_eq!((reply.count(), reply.matched_count(), reply.modified_count()), (3, 3, 2));
@@ -120,7 +120,7 @@ fn an_unmet_write_concern_is_an_error() {
 }
 
 #[test]
-fn of_both_errors_neither_is_lost() {
+fn write_error_and_write_concern_error_are_both_kept() {
     let reply = raw(doc! {
         "ok": 1, "n": 0,
         "writeErrors": [{ "index": 0, "code": 121, "errmsg": "invalid" }],
@@ -133,7 +133,7 @@ fn of_both_errors_neither_is_lost() {
 }
 
 #[test]
-fn malformed_replies_are_refused() {
+fn malformed_replies_are_rejected() {
     for reply in [
         doc! { "ok": 1 },
         doc! { "ok": 1, "n": "many" },
@@ -157,7 +157,7 @@ fn check(change: Change, value: Bson) -> Result<()> {
 }
 
 #[test]
-fn updates_consist_of_operators() {
+fn updates_require_operators() {
     assert!(check(Change::Update, doc! { "$set": { "x": 1 } }.into()).is_ok());
     assert!(check(Change::Update, Bson::Array(vec![doc! { "$set": { "x": 1 } }.into()])).is_ok());
     for bad in [doc! {}.into(), doc! { "x": 1 }.into(), Bson::Int32(1)] {
@@ -167,7 +167,7 @@ fn updates_consist_of_operators() {
 }
 
 #[test]
-fn replacements_do_not_consist_of_operators() {
+fn replacements_reject_operators() {
     assert!(check(Change::Replacement, doc! { "x": 1 }.into()).is_ok());
     assert!(check(Change::Replacement, doc! {}.into()).is_ok());
     for bad in [doc! { "$set": { "x": 1 } }.into(), Bson::Array(vec![]), Bson::Int32(1)] {
@@ -177,7 +177,7 @@ fn replacements_do_not_consist_of_operators() {
 }
 
 #[test]
-fn what_fails_half_way_leaves_nothing() {
+fn failed_append_leaves_the_buffer_unchanged() {
     let mut out = vec![1];
     let failed = append_whole(&mut out, |out| {
         out.push(2);

@@ -100,13 +100,13 @@ async fn accept(server: ServerConfig, stream: DuplexStream) -> io::Result<usize>
     Ok(stream.get_ref().1.peer_certificates().map_or(0, <[_]>::len))
 }
 
-fn refusal(result: Result<usize, TlsError>) -> CertificateError {
+fn certificate_error(result: Result<usize, TlsError>) -> CertificateError {
     let Err(TlsError::Handshake { source, .. }) = result else {
-        panic!("expected a refused certificate, got {result:?}")
+        panic!("expected a rejected certificate, got {result:?}")
     };
     match source.get_ref().and_then(|error| error.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(error)) => error.clone(),
-        other => panic!("expected a refused certificate, got {other:?}"),
+        other => panic!("expected a rejected certificate, got {other:?}"),
     }
 }
 
@@ -130,7 +130,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn a_server_that_the_authority_vouches_for_is_accepted() {
+async fn certificate_signed_by_the_configured_authority_is_accepted() {
     let scene = scene();
     for (name, host) in [
         ("db.example.com", "db.example.com"),
@@ -155,35 +155,35 @@ async fn certificates_are_verified_by_default() {
     said_no.allow_invalid_hostnames = Some(false);
     for options in [trusting(&scene.ca_file), said_no] {
         let unknown = server(certificate(&stranger, &["db.example.com"], VALID), None);
-        let error = refusal(handshake(unknown, &options, "db.example.com").await);
+        let error = certificate_error(handshake(unknown, &options, "db.example.com").await);
         assert_eq!(error, CertificateError::UnknownIssuer);
 
         let expired = scene.server(&["db.example.com"], EXPIRED);
-        let error = refusal(handshake(expired, &options, "db.example.com").await);
+        let error = certificate_error(handshake(expired, &options, "db.example.com").await);
         assert!(matches!(error, CertificateError::ExpiredContext { .. }), "{error:?}");
 
         for host in ["other.example.com", "127.0.0.1"] {
             let other = scene.server(&["db.example.com"], VALID);
-            let error = refusal(handshake(other, &options, host).await);
+            let error = certificate_error(handshake(other, &options, host).await);
             assert!(matches!(error, CertificateError::NotValidForNameContext { .. }), "{error:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn the_platform_s_authorities_do_not_know_ours() {
+async fn platform_authorities_reject_a_private_authority() {
     // pitfall 39, without any option.
     let scene = scene();
     let server = scene.server(&["db.example.com"], VALID);
     match handshake(server, &TlsOptions::default(), "db.example.com").await {
         // On a machine without certificate authorities, the configuration fails.
         Err(TlsError::NoPlatformAuthorities { .. }) => {}
-        result => assert_eq!(refusal(result), CertificateError::UnknownIssuer),
+        result => assert_eq!(certificate_error(result), CertificateError::UnknownIssuer),
     }
 }
 
 #[tokio::test]
-async fn invalid_hostnames_can_be_allowed_and_only_they() {
+async fn allow_invalid_hostnames_ignores_only_the_hostname() {
     let scene = scene();
     let mut options = trusting(&scene.ca_file);
     options.allow_invalid_hostnames = Some(true);
@@ -191,16 +191,16 @@ async fn invalid_hostnames_can_be_allowed_and_only_they() {
     handshake(scene.server(&["db.example.com"], VALID), &options, host).await.unwrap();
 
     let expired = scene.server(&["db.example.com"], EXPIRED);
-    let error = refusal(handshake(expired, &options, host).await);
+    let error = certificate_error(handshake(expired, &options, host).await);
     assert!(matches!(error, CertificateError::ExpiredContext { .. }), "{error:?}");
 
     let stranger = certificate(&authority("a stranger"), &["db.example.com"], VALID);
-    let error = refusal(handshake(server(stranger, None), &options, host).await);
+    let error = certificate_error(handshake(server(stranger, None), &options, host).await);
     assert_eq!(error, CertificateError::UnknownIssuer);
 }
 
 #[tokio::test]
-async fn invalid_certificates_can_be_allowed() {
+async fn allow_invalid_certificates_accepts_any_certificate() {
     let mut certificates = TlsOptions::default();
     certificates.allow_invalid_certificates = Some(true);
     let mut insecure = TlsOptions::default();
@@ -212,7 +212,7 @@ async fn invalid_certificates_can_be_allowed() {
 }
 
 #[tokio::test]
-async fn a_server_must_hold_its_certificate_s_key_even_if_insecure() {
+async fn server_without_the_key_of_its_certificate_is_rejected_even_if_insecure() {
     let scene = scene();
     let shown = certificate(&scene.authority, &["db.example.com"], VALID);
     let held = certificate(&scene.authority, &["db.example.com"], VALID);
@@ -225,12 +225,12 @@ async fn a_server_must_hold_its_certificate_s_key_even_if_insecure() {
         .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(certified)));
     let mut options = TlsOptions::default();
     options.insecure = Some(true);
-    let error = refusal(handshake(thief, &options, "db.example.com").await);
+    let error = certificate_error(handshake(thief, &options, "db.example.com").await);
     assert_eq!(error, CertificateError::BadSignature);
 }
 
 #[tokio::test]
-async fn the_client_certificate_is_presented() {
+async fn client_certificate_is_sent() {
     let scene = scene();
     let client = certificate(&scene.authority, &["client"], VALID);
     let demanding = || {
@@ -246,7 +246,7 @@ async fn the_client_certificate_is_presented() {
 }
 
 #[test]
-fn files_that_will_not_do_are_named_with_the_reason() {
+fn error_for_an_unusable_file_has_its_path_and_the_reason() {
     let scene = scene();
     let folder = &scene.folder;
     let client = certificate(&scene.authority, &["client"], VALID);
@@ -264,17 +264,17 @@ fn files_that_will_not_do_are_named_with_the_reason() {
         options
     };
     for (name, content, options, reason) in [
-        ("no-ca.pem", key, &ca as &dyn Fn(&Path) -> TlsOptions, "holds no certificate"),
-        ("text.pem", "hello", &ca, "holds no certificate"),
+        ("no-ca.pem", key, &ca as &dyn Fn(&Path) -> TlsOptions, "contains no certificate"),
+        ("text.pem", "hello", &ca, "contains no certificate"),
         ("cut.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n", &ca, "is malformed"),
         (
             "der.pem",
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
             &ca,
-            "no usable authority",
+            "cannot be used as an authority",
         ),
-        ("no-key.pem", chain, &cert, "holds no private key"),
-        ("only-key.pem", key, &cert, "holds no certificate"),
+        ("no-key.pem", chain, &cert, "contains no private key"),
+        ("only-key.pem", key, &cert, "contains no certificate"),
         ("encrypted.pem", &format!("{encrypted}{chain}"), &cert, "encrypted private key"),
         ("older.pem", &format!("{chain}{older}"), &cert, "encrypted private key"),
         ("mixed.pem", &format!("{other_key}{chain}"), &cert, "cannot be used as client"),
@@ -288,7 +288,7 @@ fn files_that_will_not_do_are_named_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_refused_certificate_can_be_told_from_a_broken_connection() {
+async fn untrusted_certificate_error_is_invalid_data_with_the_host() {
     let stranger = certificate(&authority("a stranger"), &["db.example.com"], VALID);
     let scene = scene();
     let options = trusting(&scene.ca_file);
@@ -310,7 +310,7 @@ async fn a_refused_certificate_can_be_told_from_a_broken_connection() {
 }
 
 #[tokio::test]
-async fn what_is_no_host_is_refused_by_name() {
+async fn invalid_host_name_is_an_error_with_the_name() {
     let mut options = TlsOptions::default();
     options.insecure = Some(true);
     let connector = TlsConnector::new(&options).unwrap();
@@ -323,7 +323,7 @@ async fn what_is_no_host_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_speak_tls_is_an_error() {
+async fn server_without_tls_is_an_error() {
     let mut options = TlsOptions::default();
     options.insecure = Some(true);
     let connector = TlsConnector::new(&options).unwrap();

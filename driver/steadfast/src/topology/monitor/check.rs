@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Reply of a server to a check.
-pub(super) struct Answer {
+pub(super) struct CheckReply {
     pub(super) reply: HelloReply,
     pub(super) document: RawDocumentBuf,
     /// Round-trip time, without connection establishment.
@@ -32,55 +32,58 @@ pub(super) async fn perform(
     connection: &mut Option<Connection>,
     address: &ServerAddress,
     establisher: &Establisher,
-) -> Result<Answer> {
+) -> Result<CheckReply> {
     match check {
         MonitorCheck::Connect => {
             let mut new = establisher.open(address).await?;
             new.id = next_monitor_connection();
             let began = Instant::now();
             let reply =
-                new.run_hello(&establisher.hello(), establisher.speaks_modern_hello()).await?;
+                new.run_hello(&establisher.hello(), establisher.uses_modern_hello()).await?;
             *connection = Some(new);
-            answer(&reply, began.elapsed(), false)
+            check_reply(&reply, began.elapsed(), false)
         }
         MonitorCheck::Poll => {
-            let hello = hello(establisher, speaks_modern_hello(connection.as_ref()), None);
-            ask(open(connection)?, &hello).await
+            let hello = hello(establisher, uses_modern_hello(connection.as_ref()), None);
+            poll_hello(open(connection)?, &hello).await
         }
         MonitorCheck::Await { topology_version, max_await_time } => {
             let wait = Some((*topology_version, *max_await_time));
-            let hello = hello(establisher, speaks_modern_hello(connection.as_ref()), wait);
+            let hello = hello(establisher, uses_modern_hello(connection.as_ref()), wait);
             let connection = open(connection)?;
             let mut outgoing = Outgoing::new("hello", "admin", &hello);
             outgoing.exhaust_allowed = true;
             let request_id = connection.prepare(&outgoing)?;
             connection.send(request_id, true, None).await?;
-            next(connection).await
+            receive_check_reply(connection).await
         }
-        MonitorCheck::ReadNext => next(open(connection)?).await,
+        MonitorCheck::ReadNext => receive_check_reply(open(connection)?).await,
         _ => Err(Error::new(ErrorKind::Internal { message: format!("unknown check {check:?}") })),
     }
 }
 
 /// Sends a `hello` with an immediate reply, for polling and for the round-trip time.
-pub(super) async fn ask(connection: &mut Connection, hello: &RawDocument) -> Result<Answer> {
+pub(super) async fn poll_hello(
+    connection: &mut Connection,
+    hello: &RawDocument,
+) -> Result<CheckReply> {
     let began = Instant::now();
     let request_id = connection.prepare(&Outgoing::new("hello", "admin", hello))?;
     let reply = connection.exchange(request_id, true, None).await?;
-    answer(&reply, began.elapsed(), false)
+    check_reply(&reply, began.elapsed(), false)
 }
 
-async fn next(connection: &mut Connection) -> Result<Answer> {
+async fn receive_check_reply(connection: &mut Connection) -> Result<CheckReply> {
     let began = Instant::now();
     let received = connection.receive().await?;
-    let answer = answer(&received.body, began.elapsed(), received.more_to_come)?;
+    let answer = check_reply(&received.body, began.elapsed(), received.more_to_come)?;
     connection.hello = Arc::new(answer.reply.clone());
     Ok(answer)
 }
 
-fn answer(reply: &Bytes, duration: Duration, more_to_come: bool) -> Result<Answer> {
+fn check_reply(reply: &Bytes, duration: Duration, more_to_come: bool) -> Result<CheckReply> {
     let document = RawDocument::from_bytes(reply)?.to_owned();
-    Ok(Answer { reply: read_hello(reply)?, document, duration, more_to_come })
+    Ok(CheckReply { reply: read_hello(reply)?, document, duration, more_to_come })
 }
 
 /// Returns the `hello` of a check after the first.
@@ -90,7 +93,7 @@ pub(super) fn hello(
     wait: Option<(TopologyVersion, Duration)>,
 ) -> RawDocumentBuf {
     let mut hello = RawDocumentBuf::new();
-    if modern || establisher.speaks_modern_hello() {
+    if modern || establisher.uses_modern_hello() {
         hello.append(cstr!("hello"), 1);
     } else {
         hello.append(cstr!("isMaster"), 1);
@@ -110,12 +113,12 @@ pub(super) fn hello(
     hello
 }
 
-fn speaks_modern_hello(connection: Option<&Connection>) -> bool {
+fn uses_modern_hello(connection: Option<&Connection>) -> bool {
     connection.is_some_and(|connection| connection.hello.hello_ok)
 }
 
 fn open(connection: &mut Option<Connection>) -> Result<&mut Connection> {
     connection.as_mut().ok_or_else(|| {
-        Error::new(ErrorKind::Internal { message: "a check without a connection".to_owned() })
+        Error::new(ErrorKind::Internal { message: "a check has no connection".to_owned() })
     })
 }

@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::{
     super::WeakTopology,
-    check::{ask, hello},
+    check::{hello, poll_hello},
     next_monitor_connection,
 };
 use crate::{
@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// Task that measures the round-trip time until this is dropped.
-pub(super) struct Pinger(AbortHandle);
+pub(super) struct RoundTripMonitor(AbortHandle);
 
-impl Pinger {
+impl RoundTripMonitor {
     pub(super) fn start(
         address: ServerAddress,
         settings: MonitorSettings,
@@ -34,7 +34,7 @@ impl Pinger {
     }
 }
 
-impl Drop for Pinger {
+impl Drop for RoundTripMonitor {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -77,14 +77,14 @@ async fn ping_once(
         None => {
             let mut new = establisher.open(address).await?;
             new.id = next_monitor_connection();
-            new.run_hello(&establisher.hello(), establisher.speaks_modern_hello()).await?;
+            new.run_hello(&establisher.hello(), establisher.uses_modern_hello()).await?;
             // Not measured: the first reply includes the handshake.
             *connection = Some(new);
             Ok(None)
         }
         Some(connection) => {
             let hello = hello(establisher, connection.hello.hello_ok, None);
-            Ok(Some(ask(connection, &hello).await?.duration))
+            Ok(Some(poll_hello(connection, &hello).await?.duration))
         }
     }
 }

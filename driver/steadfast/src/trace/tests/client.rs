@@ -46,7 +46,7 @@ fn of<'a>(captured: &'a [Captured], target: &str) -> Vec<&'a Captured> {
 }
 
 #[test]
-fn a_client_logs_all_that_it_does_under_one_topology_id() {
+fn log_messages_of_a_client_have_one_topology_id() {
     let (captured, outcome) = logs_of(&uri(&server(), ""), doc! { "ping": 1 });
     outcome.unwrap();
     for message in [
@@ -96,7 +96,7 @@ fn waiting_for_a_server_is_logged_once_for_each_operation() {
 
 /// pitfall 40: no target contains the command or the server's message.
 #[test]
-fn a_command_with_secrets_shows_in_no_log_message() {
+fn sensitive_command_is_in_no_log_message() {
     for command in [
         doc! { "createUser": "u", "pwd": SECRET },
         doc! { "saslStart": 1, "payload": SECRET },
@@ -113,7 +113,7 @@ fn a_command_with_secrets_shows_in_no_log_message() {
 
 /// pitfall 40: no message contains the password or anything derived from it.
 #[test]
-fn a_password_shows_in_no_log_message() {
+fn password_is_in_no_log_message() {
     let (captured, outcome) = logs_of(&uri(&server(), "user:pass-of-ours@"), doc! { "ping": 1 });
     assert!(outcome.unwrap_err().is_auth_error());
     assert!(messages(&captured).contains(&"Connection checkout failed"));

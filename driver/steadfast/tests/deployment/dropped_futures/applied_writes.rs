@@ -1,4 +1,4 @@
-//! The census after the operations: each answer is compared with the contents of the database.
+//! Comparison of the results of the operations with the contents of the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::operations::{
     OperationKind, OperationResult, TestCollections, UNTOUCHED, contents, mark,
 };
 
-/// An operation that has ended.
+/// Finished operation.
 #[derive(Debug)]
 pub(super) struct OperationRecord {
     pub(super) operation: i64,
@@ -27,12 +27,12 @@ pub(super) struct AppliedWrites {
     applied: BTreeMap<i64, u64>,
     /// Number of entries, by mark.
     pub(super) entries: BTreeMap<i64, u64>,
-    /// Number of documents that are untouched, by mark.
+    /// Number of untouched documents, by mark.
     untouched: BTreeMap<i64, u64>,
     collections: BTreeSet<String>,
-    /// Files by name. Each is whole.
+    /// Files by name. Each is complete.
     files: BTreeMap<String, u64>,
-    /// Contradictions within the database itself.
+    /// Contradictions within the database.
     contradictions: Vec<String>,
 }
 
@@ -67,13 +67,13 @@ impl AppliedWrites {
         applied_writes
     }
 
-    /// Leaves an entry out.
+    /// Removes an entry.
     pub(super) fn remove(&mut self, mark: i64) {
         self.applied.remove(&mark);
         self.entries.remove(&mark);
     }
 
-    /// Compares each file with the bytes that were uploaded.
+    /// Compares each file with the uploaded bytes.
     async fn take_files(&mut self, collections: &TestCollections) {
         let mut stored: BTreeMap<String, Vec<u8>> = BTreeMap::new();
         let chunks = collections.database.collection::<Document>("fs.chunks");
@@ -120,8 +120,8 @@ impl AppliedWrites {
         }
     }
 
-    /// Compares the database with the answers. Returns the contradictions, each with its name first: torn,
-    /// duplicated, lost, mislabelled, hung or never asked for.
+    /// Compares the database with the results. Returns the contradictions; each begins with torn, duplicated, lost,
+    /// mislabelled, hung or unexpected.
     pub(super) fn contradictions_with(mut self, records: &[OperationRecord]) -> Vec<String> {
         let mut contradictions = std::mem::take(&mut self.contradictions);
         let mut expected = BTreeSet::new();
@@ -138,7 +138,7 @@ impl AppliedWrites {
     }
 }
 
-/// The contradiction between an answer and the number of times that each of its writes was applied.
+/// Returns the contradiction between a result and the number of times that each write was applied.
 fn fault(record: &OperationRecord, times: &[u64]) -> Option<&'static str> {
     let is_applied = times.iter().any(|times| *times > 0);
     let is_whole = times.iter().all(|times| *times > 0);

@@ -1,4 +1,4 @@
-//! Connections and commands of a client, counted by its events.
+//! Event counts of the connections and commands of a client.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ pub(super) struct EventCounts {
 }
 
 impl EventCounts {
-    /// Counts the events of a client that is made with these options.
+    /// Counts the events of a client with these options.
     pub(super) fn of(options: &mut ClientOptions) -> Arc<Mutex<Self>> {
         let counts = Arc::new(Mutex::new(Self::default()));
         let (pools, commands) = (Arc::clone(&counts), Arc::clone(&counts));
@@ -64,7 +64,7 @@ impl EventCounts {
         }
     }
 
-    /// True if every check-out and every command has ended.
+    /// Returns `true` if every checkout and every command has ended.
     pub(super) fn are_balanced(&self) -> bool {
         self.check_outs_started == self.check_outs_ended
             && self.checked_out == self.checked_in

@@ -1,5 +1,5 @@
-//! Operations of every kind, each with marks: numbers that are found in the database once for each time that the
-//! operation was applied.
+//! Operations of every kind with unique marks, which are in the database once for each time that the operation was
+//! applied.
 
 use futures_util::TryStreamExt;
 use steadfast::{
@@ -54,11 +54,11 @@ pub(super) enum OperationKind {
     AndRun2,
     /// Start, writes and commit in one future.
     Transaction,
-    /// The same with a cursor that is read to its end in the transaction.
+    /// Like `Transaction`, with a cursor that is read to its end.
     CursorInTransaction,
     /// Start, writes and abort in one future.
     AbortedTransaction,
-    /// Each step is a future of its own, and the session outlives it.
+    /// Each step is its own future, and the session outlives it.
     TransactionSteps,
 }
 
@@ -97,8 +97,8 @@ impl OperationKind {
     ];
     const OF_COLLECTIONS: [Self; 2] = [Self::CreateCollection, Self::DropCollection];
 
-    /// A random kind other than `AndRun2`: a transaction in two of five, and seldom one that creates or drops a
-    /// collection.
+    /// Returns a random kind other than `AndRun2`: transactions with the probability 2/5, and creation or drop of a
+    /// collection rarely.
     pub(super) fn random(rng: &mut DropRng) -> Self {
         let kinds: &[Self] = match rng.below(50) {
             0 => &Self::OF_COLLECTIONS,
@@ -112,7 +112,7 @@ impl OperationKind {
         self == Self::AndRun2 || Self::TRANSACTIONS.contains(&self)
     }
 
-    /// Number of marks that an operation of this kind has.
+    /// Number of marks of an operation of this kind.
     pub(super) fn marks(self) -> i64 {
         match self {
             Self::InsertDuplicate
@@ -126,8 +126,8 @@ impl OperationKind {
         }
     }
 
-    /// Number of untouched documents that are prepared for an operation of this kind. With two of them, a second
-    /// execution of a write to one document finds the second.
+    /// Number of untouched documents for an operation of this kind. With two documents, a second execution of a
+    /// write to one document changes the second.
     pub(super) fn copies(self) -> u64 {
         match self {
             Self::ReplaceOne | Self::DeleteOne | Self::FindOneAndReplace => 2,
@@ -138,16 +138,16 @@ impl OperationKind {
     }
 }
 
-/// Result of an operation, as the application has it.
+/// Result of an operation in the application.
 #[derive(Clone, Debug)]
 pub(super) enum OperationResult {
     Acknowledged,
-    /// Its future was dropped.
+    /// The future was dropped.
     Dropped,
-    /// Its transaction was aborted, or never committed.
+    /// The transaction was aborted, or never committed.
     Aborted,
     Failed(Outcome),
-    /// It did not end in time.
+    /// The operation exceeded the time of a hang.
     Hung,
 }
 
@@ -165,7 +165,7 @@ impl OperationResult {
     }
 }
 
-/// Mark of an operation: its number times four, and up to three more.
+/// Mark of an operation: its number times four, plus at most three.
 pub(super) fn mark(operation: i64, nth: i64) -> i64 {
     operation * 4 + nth
 }
@@ -202,7 +202,7 @@ impl TestCollections {
         }
     }
 
-    /// Creates the collections, and what is read and changed in them.
+    /// Creates the collections and the documents that are read.
     pub(super) async fn create(&self, is_sharded: bool) {
         self.database.drop().await.unwrap();
         if is_sharded {
@@ -220,7 +220,7 @@ impl TestCollections {
         self.upload("first", -1).await;
     }
 
-    /// Distributes the collections over the shards by what operations find their documents by.
+    /// Shards the collections by the fields that operations filter by.
     async fn shard(&self) {
         let admin = self.client.database("admin");
         let by_id = [&self.logs, &self.entries, &self.read_only].map(|it| (it, "_id"));
@@ -235,7 +235,7 @@ impl TestCollections {
         self.bucket.upload_from_stream(name, contents(operation).as_slice()).await.unwrap()
     }
 
-    /// Prepares what the operation changes or deletes. Its future is not dropped.
+    /// Creates the documents that the operation changes or deletes. Its future is not dropped.
     pub(super) async fn prepare(&self, kind: OperationKind, operation: i64) {
         if kind.copies() > 0 {
             let copy = |_| doc! { "mark": mark(operation, 0), "state": UNTOUCHED };
@@ -290,7 +290,7 @@ impl TestCollections {
         doc! { "_id": operation % LOGS }
     }
 
-    /// Update that shows once for each time that it is applied.
+    /// Update that appends the mark each time that it is applied.
     fn push(mark: i64) -> Document {
         doc! { "$inc": { "n": 1_i64 }, "$push": { "log": mark } }
     }
@@ -377,8 +377,11 @@ impl TestCollections {
         let id = operation % READ_ONLY;
         match kind {
             OperationKind::FindOne => {
-                let found =
-                    self.read_only.find_one(doc! { "_id": id }).await?.expect("it is there");
+                let found = self
+                    .read_only
+                    .find_one(doc! { "_id": id })
+                    .await?
+                    .expect("the document exists");
                 assert_eq!(found.get_i64("_id").unwrap(), id, "the reply of another operation");
             }
             OperationKind::InsertDuplicate => {
@@ -395,7 +398,7 @@ impl TestCollections {
                 let own = [doc! { "$match": { "fullDocument.mark": first } }];
                 let mut changes = self.entries.watch().pipeline(own).await?;
                 self.entries.insert_one(doc! { "mark": first }).await?;
-                // The insert is acknowledged, whatever comes of reading.
+                // The insert is acknowledged even if reading fails.
                 let Ok(event) = changes.try_next().await else { return Ok(()) };
                 let event = event.expect("a stream without an end");
                 let document = event.full_document.expect("an inserted document");
@@ -406,7 +409,7 @@ impl TestCollections {
         Ok(())
     }
 
-    /// Drops the futures of a cursor's steps: no document is lost, and none comes twice.
+    /// Drops the futures of cursor iterations: no document is lost or returned twice.
     async fn find_in_steps(&self, rng: &mut DropRng) -> OperationResult {
         let find = self.read_only.find(doc! {}).sort(doc! { "_id": 1 }).batch_size(20);
         let Some(found) = random_drop(rng, find.into_future()).await else {
@@ -458,7 +461,7 @@ impl TestCollections {
         Ok(())
     }
 
-    /// The writes of a transaction, to two collections.
+    /// Writes to two collections in a transaction.
     async fn write_both(&self, operation: i64, session: &mut ClientSession) -> Result<()> {
         let push = Self::push(mark(operation, 0));
         self.logs.update_one(Self::log(operation), push).session(&mut *session).await?;
@@ -497,7 +500,7 @@ impl TestCollections {
         }
     }
 
-    /// Runs a transaction with `and_run2`, whose future the compiler cannot show to be `Send`.
+    /// Runs a transaction with `and_run2`, whose future the compiler cannot prove to be `Send`.
     pub(super) async fn and_run2(&self, operation: i64, rng: &mut DropRng) -> OperationResult {
         let run = async {
             let mut session = self.client.start_session().await?;
@@ -508,8 +511,8 @@ impl TestCollections {
         OperationResult::of(random_drop(rng, run).await)
     }
 
-    /// Drops the future of any step. After that of a write the transaction is aborted; after that of the commit it
-    /// is committed again, or the session is dropped.
+    /// Drops the future of any step. After a dropped write the transaction is aborted; after a dropped commit, the
+    /// commit is repeated or the session dropped.
     async fn transaction_steps(&self, operation: i64, rng: &mut DropRng) -> OperationResult {
         let mut session = self.client.start_session().await.unwrap();
         session.start_transaction().await.unwrap();

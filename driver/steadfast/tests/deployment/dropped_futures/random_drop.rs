@@ -1,4 +1,4 @@
-//! Dropping futures at random: after a number of polls, or after a time.
+//! Random drops of futures: after a number of polls, or after a time.
 
 use std::{
     future::poll_fn,
@@ -10,23 +10,23 @@ use std::{
 use blackpipe_base::rng;
 use steadfast::error::{Error, Result};
 
-/// Longest time before a future is dropped, in microseconds.
+/// Maximum time before a future is dropped, in microseconds.
 const LONGEST_MICROS: u64 = 20_000;
-/// Most polls before a future is dropped.
+/// Maximum number of polls before a future is dropped.
 const MOST_POLLS: u64 = 14;
-/// Of this many futures, one is awaited to its end.
+/// One of this number of futures is awaited to its end.
 const AWAITED_ONE_IN: u64 = 8;
 
-/// Random numbers, the same for the same seed.
+/// Random number generator with a seed.
 #[derive(Debug)]
 pub(super) struct DropRng {
     numbers: rng::Rng,
-    /// Number of futures that were dropped by these numbers.
+    /// Number of futures that were dropped.
     pub(super) dropped: u64,
 }
 
 impl DropRng {
-    /// Numbers of a task.
+    /// Creates the generator of a task.
     pub(super) fn new(seed: u64, task: u64) -> Self {
         let seed = seed ^ (task + 1).wrapping_mul(0xd134_2543_de82_ef95);
         Self { numbers: rng::Rng::new(seed), dropped: 0 }
@@ -66,7 +66,7 @@ async fn drop_after<F: Future>(polls: u64, future: F) -> Option<F::Output> {
         left -= 1;
         match future.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Some(output)),
-            // Dropped right after the last poll, before a task that it spawned has run.
+            // Dropped right after the last poll, before a spawned task has run.
             Poll::Pending if left == 0 => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
@@ -74,9 +74,9 @@ async fn drop_after<F: Future>(polls: u64, future: F) -> Option<F::Output> {
     .await
 }
 
-/// [`cut`] as a method, to be put behind an action.
+/// [`random_drop`] as a method of actions.
 pub(super) trait RandomDrop<T>: IntoFuture<Output = Result<T>> + Sized {
-    /// Runs the action like [`cut`]. A dropped action is a custom error.
+    /// Runs the action like [`random_drop`]. A dropped action is a custom error.
     fn random_drop<'a>(
         self,
         rng: &'a mut DropRng,

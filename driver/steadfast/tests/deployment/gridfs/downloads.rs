@@ -1,4 +1,4 @@
-//! Downloading: parts of files, files that are corrupt, and destinations that fail.
+//! Downloads: seeking, corrupt files and failing destinations.
 
 use std::io::{self, SeekFrom};
 
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use super::*;
 
-/// Stores a file of ten bytes in chunks of four as some other program might have stored it.
+/// Stores a file of ten bytes with these chunks, as another program could have stored it.
 async fn stored(gridfs: &TestBucket, chunks: &[(i32, &[u8])]) -> Result<Bson> {
     gridfs.files.delete_many(doc! {}).await?;
     gridfs.chunks.delete_many(doc! {}).await?;
@@ -21,7 +21,7 @@ async fn stored(gridfs: &TestBucket, chunks: &[(i32, &[u8])]) -> Result<Bson> {
     Ok(Bson::Int32(1))
 }
 
-/// The numbers and bytes of the chunks, and what is to be said of them.
+/// Chunks with their numbers, and a check of the expected error.
 type ChunkCase<'a> = (&'a [(i32, &'a [u8])], fn(&GridFsErrorKind) -> bool);
 
 #[tokio::test]

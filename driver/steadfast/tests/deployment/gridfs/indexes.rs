@@ -1,4 +1,4 @@
-//! The indexes of a bucket: made before the first upload, if they are needed.
+//! Indexes of a bucket, created before the first upload.
 
 use futures_util::TryStreamExt;
 use steadfast::{
@@ -105,7 +105,7 @@ async fn indexes_are_not_listed_if_a_file_exists() -> Result<()> {
 async fn an_upload_fails_if_the_indexes_cannot_be_created() -> Result<()> {
     testbed::require!(testbed::shared::servers());
     let gridfs = TestBucket::new().await;
-    // The same keys, and not unique: a server has no two such indexes.
+    // The same keys without `unique`: the server does not allow both indexes.
     gridfs
         .chunks
         .create_index(IndexModel::builder().keys(doc! { "files_id": 1, "n": 1 }).build())

@@ -5,14 +5,14 @@ use steadfast::error::GridFsFileIdentifier;
 
 use super::*;
 
-/// Three files of one name and one of another.
+/// Stores three files with one name, and a file with another name.
 async fn revisions() -> Result<TestBucket> {
     let gridfs = TestBucket::new().await;
     for (seconds, (name, contents)) in
         (0..).zip([("abc", "first"), ("abc", "second"), ("xyz", "other"), ("abc", "third")])
     {
         let id = gridfs.upload(name, contents.as_bytes()).await?;
-        // So that no two have the same date.
+        // Distinct upload dates.
         let date = steadfast::bson::DateTime::from_millis(seconds * 1_000);
         gridfs
             .files
@@ -118,7 +118,7 @@ async fn files_are_deleted_by_id_and_by_name() -> Result<()> {
     let error = gridfs.bucket.delete_by_name("abc").await.unwrap_err();
     let GridFsErrorKind::FileNotFound { identifier, .. } = kind(&error) else { panic!("{error}") };
     assert_eq!(*identifier, GridFsFileIdentifier::Filename("abc".to_owned()));
-    // What is left of a file that is not there goes, too.
+    // Deleting a missing file deletes its remaining chunks.
     gridfs.chunks.insert_one(doc! { "files_id": &other.id, "n": 0 }).await?;
     let error = gridfs.bucket.delete(other.id.clone()).await.unwrap_err();
     let GridFsErrorKind::FileNotFound { identifier, .. } = kind(&error) else { panic!("{error}") };

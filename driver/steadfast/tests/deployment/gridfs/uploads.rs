@@ -1,4 +1,4 @@
-//! Uploading: what is stored, when it is seen, and what is left of an upload that does not end.
+//! Uploads: stored documents, visibility, and the chunks of uploads that are dropped, aborted or fail.
 
 use std::{
     future::poll_fn,
@@ -149,7 +149,7 @@ async fn a_dropped_upload_leaves_no_documents() -> Result<()> {
     drop(upload);
     wait_until("the chunks are deleted", || gridfs.is_empty()).await;
 
-    // Also of chunks that are under way.
+    // Chunks that are being inserted are deleted, too.
     let mut upload = gridfs.bucket.open_upload_stream("file").await?;
     upload.write_all(b"123456789").await?;
     assert!(poll_immediate(upload.flush()).await.is_none());
@@ -177,7 +177,7 @@ async fn a_dropped_close_leaves_a_whole_file_or_nothing() -> Result<()> {
             if poll_immediate(&mut close).await.is_some() {
                 break;
             }
-            // As long as anything takes: the more polls, the further it gets.
+            // The number of polls increases in each round, so the future is dropped at a later point.
             gridfs.files.find_one(doc! { "_id": 1 }).await?;
         }
     }
@@ -237,7 +237,7 @@ async fn an_upload_with_a_duplicate_id_does_not_change_the_existing_file() -> Re
         assert_eq!(gridfs.download(&id).await?, b"12345678");
     }
 
-    // Also not if it was on the way to be stored behind the other's end.
+    // Also if the upload would store only chunks after the end of the existing file.
     gridfs.chunks.delete_one(doc! { "n": 0 }).await?;
     let mut upload = gridfs.bucket.open_upload_stream("fourth").id(id.clone()).await?;
     upload.write_all(b"abcd").await?;
@@ -275,7 +275,7 @@ async fn chunks_remain_after_an_error_until_the_upload_is_aborted() -> Result<()
     Ok(())
 }
 
-/// Gives some bytes and then fails.
+/// Reader that returns some bytes and then an error.
 struct FailingReader(usize);
 
 impl AsyncRead for FailingReader {

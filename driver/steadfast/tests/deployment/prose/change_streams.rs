@@ -1,24 +1,20 @@
-//! The prose tests of change streams.
+//! Prose tests of change streams.
 //!
-//! Left out: 2, which needs a server that loses resume tokens (one that is played takes its place in
-//! the tests of retrying); 19, which needs a newer server.
+//! Omitted: 2, which requires a server that removes resume tokens (the tests of retrying use a scripted one); 19,
+//! which requires a newer server.
 
 use futures_util::{StreamExt, TryStreamExt};
 use steadfast::{
     Collection,
     bson::Bson,
-    change_stream::{
-        ChangeStream,
-        event::{ChangeStreamEvent, ResumeToken},
-    },
+    change_stream::event::{ChangeStreamEvent, ResumeToken},
     options::{ReadPreference, SelectionCriteria, WriteConcern},
 };
 
 use super::*;
+use crate::common::DocumentChangeStream;
 
-type EventStream = ChangeStream<ChangeStreamEvent<Document>>;
-
-/// After which a stream is taken up again, and a server is still taken to be what it was.
+/// Resumable error that does not mark the server unknown.
 fn resumable(commands: &[&str]) -> Document {
     doc! {
         "failCommands": commands, "errorCode": 6, "errorLabels": ["ResumableChangeStreamError"],
@@ -39,8 +35,8 @@ async fn insert(collection: &Collection<Document>, ids: std::ops::RangeInclusive
     collection.insert_many(documents).write_concern(WriteConcern::majority()).await.unwrap();
 }
 
-async fn next(stream: &mut EventStream) -> ChangeStreamEvent<Document> {
-    bounded(stream.try_next()).await.unwrap().expect("the stream goes on")
+async fn next(stream: &mut DocumentChangeStream) -> ChangeStreamEvent<Document> {
+    bounded(stream.try_next()).await.unwrap().expect("the stream is open")
 }
 
 fn key(event: &ChangeStreamEvent<Document>) -> i32 {
@@ -51,12 +47,12 @@ fn as_bson(token: &ResumeToken) -> Bson {
     steadfast::bson::serialize_to_bson(token).unwrap()
 }
 
-fn latest(stream: &EventStream) -> Option<Bson> {
+fn latest(stream: &DocumentChangeStream) -> Option<Bson> {
     stream.resume_token().as_ref().map(as_bson)
 }
 
 impl ProseClient {
-    /// The commands of this name that were sent.
+    /// Returns the sent commands with this name.
     fn sent(&self, name: &str) -> Vec<Document> {
         let started = |event| match event {
             CommandEvent::Started(event) if event.command_name == name => Some(event.command),
@@ -65,7 +61,7 @@ impl ProseClient {
         self.commands.seen().into_iter().filter_map(started).collect()
     }
 
-    /// The `$changeStream` stages that were sent.
+    /// Returns the sent `$changeStream` stages.
     fn stages(&self) -> Vec<Document> {
         let stage = |command: Document| {
             let stage = command.get_array("pipeline").ok()?[0].as_document()?.clone();
@@ -74,7 +70,7 @@ impl ProseClient {
         self.sent("aggregate").into_iter().filter_map(stage).collect()
     }
 
-    /// The `postBatchResumeToken` of the last reply.
+    /// Returns the `postBatchResumeToken` of the last reply.
     fn token_after(&self) -> Option<Bson> {
         let token = |event| match event {
             CommandEvent::Succeeded(event) => {
@@ -138,7 +134,7 @@ async fn prose_4_an_error_of_the_aggregate_is_not_resumed() {
         assert_eq!(bounded(numbers.watch()).await.unwrap_err().code(), Some(6));
         assert_eq!(observed.started("aggregate"), 1);
     }
-    // Nor is one of the aggregate that is to take a stream up again.
+    // An error of the `aggregate` that resumes a stream is not retried either.
     let mut stream = bounded(numbers.watch()).await.unwrap();
     let data = resumable(&["getMore", "aggregate"]);
     let _point = FailPoint::on_primary(2, data, app_name).await;
@@ -203,13 +199,13 @@ async fn prose_11_and_13_the_token_is_the_id_of_the_last_event_or_post_batch_res
     let observed = ProseClient::new("change streams, prose 11", |_| ()).await;
     let numbers = empty(&observed, "streams_prose_11").await;
     let mut stream = bounded(numbers.watch()).await.unwrap();
-    // The batch of the aggregate is empty, and that of a getMore.
+    // The batches of the `aggregate` and of a `getMore` are empty.
     assert!(latest(&stream).is_some());
     assert_eq!(latest(&stream), observed.token_after());
     assert!(bounded(stream.next_if_any()).await.unwrap().is_none());
     assert_eq!(latest(&stream), observed.token_after());
 
-    // All come in one batch.
+    // All events are in one batch.
     let start = stream.resume_token();
     insert(&numbers, 1..=3).await;
     let mut stream = bounded(numbers.watch().resume_after(start)).await.unwrap();
@@ -233,7 +229,7 @@ async fn prose_14_before_the_first_event_the_token_is_that_of_the_options() {
     let first = next(&mut stream).await;
     let (token, time) = (first.id.clone(), first.cluster_time.unwrap());
 
-    // The first batch of each has the second event.
+    // The first batch of each stream contains the second event.
     let stream = bounded(numbers.watch().start_after(token.clone())).await.unwrap();
     assert_eq!(stream.resume_token(), Some(token.clone()));
     let stream = bounded(numbers.watch().resume_after(token.clone())).await.unwrap();

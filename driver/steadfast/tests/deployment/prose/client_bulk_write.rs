@@ -1,9 +1,8 @@
-//! The prose tests of the CRUD specification for the bulk write of a client, which servers have from
-//! 8.0 on: so they are on the embedded deployment. And 11 of the time limits of calls, which is about
-//! it, too.
+//! Prose tests of the CRUD specification for client bulk writes, and test 11 of client-side operations timeout.
+//! They run on the embedded deployment, because `bulkWrite` requires MongoDB 8.0.
 //!
-//! Left out: 1 and 2, they are about other writes; 10 and 13, the specification has removed them; 14,
-//! the driver has no `explain` beside `run_command`.
+//! Omitted: 1 and 2, which are about other writes; 10 and 13, which the specification has removed; 14, because the
+//! driver has no `explain` other than `run_command`.
 
 use std::{error::Error as _, time::Duration};
 
@@ -18,12 +17,12 @@ use steadfast_embedded::Deployment;
 
 use super::*;
 
-/// What the server says that it takes.
+/// Limits in the `hello` reply of the server.
 const MAX_WRITE_BATCH_SIZE: usize = 100_000;
 const MAX_MESSAGE_SIZE_BYTES: usize = 48_000_000;
 const MAX_BSON_OBJECT_SIZE: usize = 16 * 1024 * 1024;
 
-/// Many bytes are moved here, by a server and a driver that are not optimised.
+/// Like `bounded`, with more time: server and driver are not optimized, and transfer many bytes.
 async fn bounded_long<T>(work: impl IntoFuture<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(180), work).await.expect("it ends in time")
 }
@@ -37,7 +36,7 @@ impl BulkWriteServer {
     async fn new(change: impl FnOnce(&mut ClientOptions)) -> Self {
         let deployment = Deployment::replica_set(1).version("8.0").start();
         let observed = ProseClient::at(&deployment.uri(), "bulk writes", |options| {
-            // All run in one thread: while one of them works, the others are silent, and not dead.
+            // Server and client share one thread: while one is busy, the other sends nothing.
             options.connect_timeout = Some(Duration::from_secs(600));
             change(options);
         })
@@ -65,7 +64,7 @@ impl BulkWriteServer {
         self.deployment.faults().configure_fail_point(0, on).unwrap();
     }
 
-    /// The commands of this name.
+    /// Returns the commands with this name.
     fn commands(&self, name: &str) -> Vec<CommandStartedEvent> {
         let of_interest = |event| match event {
             CommandEvent::Started(event) if event.command_name == name => Some(event),
@@ -74,7 +73,7 @@ impl BulkWriteServer {
         self.observed.commands.seen().into_iter().filter_map(of_interest).collect()
     }
 
-    /// How many operations each `bulkWrite` had; all are of one call.
+    /// Returns the number of operations of each `bulkWrite`. All belong to one call.
     fn batches(&self) -> Vec<usize> {
         let commands = self.commands("bulkWrite");
         assert!(commands.iter().all(|it| it.operation_id == commands[0].operation_id));
@@ -90,14 +89,14 @@ fn insert(document: Document) -> WriteModel {
     InsertOneModel::new(document).namespace(namespace()).into()
 }
 
-fn partly(error: &Error) -> &BulkWriteError {
+fn bulk_write_error(error: &Error) -> &BulkWriteError {
     match &*error.kind {
         ErrorKind::BulkWrite(partly) => partly,
         other => panic!("{other:?}"),
     }
 }
 
-/// Two upserts whose results do not fit into one batch of a cursor.
+/// Two upserts whose results exceed one batch of a cursor.
 fn large_upserts() -> [WriteModel; 2] {
     ["a", "b"].map(|letter| {
         let filter = doc! { "_id": letter.repeat(MAX_BSON_OBJECT_SIZE / 2) };
@@ -138,7 +137,7 @@ async fn prose_5_the_write_concern_errors_of_all_batches_are_collected() {
     server.fail(2, doc! { "failCommands": ["bulkWrite"], "writeConcernError": unmet });
     let models = (0..=MAX_WRITE_BATCH_SIZE).map(|_| insert(doc! { "a": "b" }));
     let error = bounded_long(server.client().bulk_write(models)).await.unwrap_err();
-    let partly = partly(&error);
+    let partly = bulk_write_error(&error);
     assert_eq!(partly.write_concern_errors.len(), 2);
     let done = partly.partial_result.as_ref().unwrap().summary();
     assert_eq!(usize::try_from(done.inserted_count), Ok(MAX_WRITE_BATCH_SIZE + 1));
@@ -147,7 +146,7 @@ async fn prose_5_the_write_concern_errors_of_all_batches_are_collected() {
 
 #[tokio::test]
 async fn prose_6_write_errors_are_collected_over_batches_unless_ordered() {
-    for (ordered, refused, batches) in [(false, MAX_WRITE_BATCH_SIZE + 1, 2), (true, 1, 1)] {
+    for (ordered, failed, batches) in [(false, MAX_WRITE_BATCH_SIZE + 1, 2), (true, 1, 1)] {
         let server = BulkWriteServer::new(|_| {}).await;
         let document = doc! { "_id": 1 };
         let collection = server.client().database("db").collection::<Document>("coll");
@@ -155,8 +154,8 @@ async fn prose_6_write_errors_are_collected_over_batches_unless_ordered() {
         let models = (0..=MAX_WRITE_BATCH_SIZE).map(|_| insert(document.clone()));
         let action = server.client().bulk_write(models).ordered(ordered);
         let error = bounded_long(action).await.unwrap_err();
-        assert_eq!(partly(&error).write_errors.len(), refused, "ordered: {ordered}");
-        assert!(partly(&error).partial_result.is_none());
+        assert_eq!(bulk_write_error(&error).write_errors.len(), failed, "ordered: {ordered}");
+        assert!(bulk_write_error(&error).partial_result.is_none());
         assert_eq!(server.batches().len(), batches, "ordered: {ordered}");
     }
 }
@@ -193,7 +192,7 @@ async fn prose_9_a_failed_get_more_keeps_the_partial_results() {
     let error = bounded_long(action).await.unwrap_err();
     let source = error.source().unwrap().downcast_ref::<Error>().unwrap();
     assert_eq!((error.code(), source.code()), (Some(8), Some(8)));
-    let done = partly(&error).partial_result.as_ref();
+    let done = bulk_write_error(&error).partial_result.as_ref();
     let Some(PartialBulkWriteResult::Verbose(done)) = done else { panic!("{done:?}") };
     assert_eq!((done.summary.upserted_count, done.update_results.len()), (2, 1));
     assert_eq!(error.outcome(), steadfast::error::Outcome::MaybeApplied);
@@ -202,7 +201,7 @@ async fn prose_9_a_failed_get_more_keeps_the_partial_results() {
     server.observed.commands.wait_for(1, is_kill).await;
 }
 
-/// Inserts that leave room for another, but not for another collection.
+/// Inserts that leave space for another document, but not for another namespace.
 fn nearly_full() -> Vec<WriteModel> {
     let bytes = MAX_MESSAGE_SIZE_BYTES - 1122;
     let (whole, rest) = (bytes / MAX_BSON_OBJECT_SIZE, bytes % MAX_BSON_OBJECT_SIZE);
@@ -267,7 +266,7 @@ async fn prose_15_all_batches_are_unacknowledged() {
     for command in server.commands("bulkWrite") {
         assert_eq!(command.command.get("writeConcern"), Some(&doc! { "w": 0 }.into()));
     }
-    // On the same connection, so it comes after them.
+    // It uses the same connection, so it is executed after the bulk write.
     let counted =
         bounded_long(database.collection::<Document>("coll").count_documents(doc! {})).await;
     assert_eq!(usize::try_from(counted.unwrap()), Ok(count));
@@ -297,7 +296,7 @@ async fn timeouts_prose_11_all_batches_share_one_deadline() {
     let clock = Clock::stopped();
     let models: Vec<_> =
         (0..4).map(|_| insert(doc! { "a": "b".repeat(MAX_BSON_OBJECT_SIZE - 500) })).collect();
-    // The second is not answered in any time that passes here.
+    // The second command gets no reply within the time that passes here.
     let block =
         doc! { "failCommands": ["bulkWrite"], "blockConnection": true, "blockTimeMS": 600_000 };
     let second = doc! { "configureFailPoint": "failCommand", "mode": { "skip": 1 }, "data": block };
@@ -314,5 +313,5 @@ async fn timeouts_prose_11_all_batches_share_one_deadline() {
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(server.batches(), [2, 2], "{error:?}");
-    assert!(partly(&error).partial_result.is_some());
+    assert!(bulk_write_error(&error).partial_result.is_some());
 }

@@ -1,9 +1,8 @@
-//! The prose tests of server discovery and monitoring: those of its test plan, numbered here in the
-//! order in which they stand there, and those of streaming, round trips and heartbeats.
+//! Prose tests of server discovery and monitoring: those of the test plan, numbered in their order there, and those
+//! of streaming, round-trip time and heartbeats.
 //!
-//! Left out: of 6, the replies of OP_QUERY to reads, which are not sent by OP_QUERY; 10, it needs
-//! servers of version 7.0. In 3, the plan forbids to check the server again at once, which the
-//! specification itself has since come to demand.
+//! Omitted: OP_QUERY replies to reads in 6, because the driver does not send OP_QUERY; 10, which requires MongoDB
+//! 7.0. In 3, the plan forbids an immediate check, which the specification itself now requires.
 
 mod heartbeats;
 mod plan;
@@ -15,17 +14,17 @@ use steadfast_core::description::{ServerDescription, ServerType, TopologyType};
 
 use super::*;
 
-/// Longer than any test takes: who sees a heartbeat sooner sees one that was asked for.
+/// Heartbeat frequency that no test reaches: an earlier heartbeat is an immediate check.
 const LONG_HEARTBEAT: Duration = Duration::from_secs(600);
 
-/// Has a client that knows all members run what fails, and gives what the server was taken for
-/// before, what it is taken for next, and what the topology is with that.
+/// Runs a failing operation on a client that has discovered all members. Returns the previous and the next server
+/// type, and the topology type.
 async fn fail_and_observe<T: std::fmt::Debug>(
     observed: &ProseClient,
     operation: impl IntoFuture<Output = Result<T, Error>>,
 ) -> (ServerDescription, ServerDescription, TopologyType) {
     let before = observed.servers.seen().len();
-    let error = bounded(operation).await.expect_err("it is refused");
+    let error = bounded(operation).await.expect_err("it is rejected");
     let lost = |seen: &[SdamEvent]| {
         seen[before..].iter().find_map(|event| match event {
             SdamEvent::ServerDescriptionChanged(event) => Some(event.clone()),
@@ -44,7 +43,7 @@ async fn fail_and_observe<T: std::fmt::Debug>(
     (lost.previous_description, lost.new_description, topology)
 }
 
-/// Waits until a client has found so many members, all of them usable.
+/// Waits until a client has discovered this number of available members.
 async fn all_known(observed: &ProseClient, members: usize) {
     let is_complete = |event: &SdamEvent| {
         let SdamEvent::TopologyDescriptionChanged(event) = event else { return false };
@@ -55,7 +54,7 @@ async fn all_known(observed: &ProseClient, members: usize) {
     observed.servers.wait_for(1, is_complete).await;
 }
 
-/// Whether the event tells that this server was found to be of this kind.
+/// Returns `true` if the event changes the server to this type.
 fn found(event: &SdamEvent, address: &ServerAddress, kind: ServerType) -> bool {
     matches!(event, SdamEvent::ServerDescriptionChanged(event)
         if event.address == *address && event.new_description.server_type == kind)

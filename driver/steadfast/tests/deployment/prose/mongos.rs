@@ -1,5 +1,5 @@
-//! The prose tests that need mongos, on a real sharded cluster of version 8.2: retryable writes 4 and 5,
-//! retryable reads 2.1 and 2.2, server selection 1, pinning of transactions 1 and 2.
+//! Prose tests that require mongos, on a real sharded cluster of version 8.2: retryable writes 4 and 5, retryable
+//! reads 2.1 and 2.2, server selection 1, pinning of transactions 1 and 2.
 
 use std::{collections::BTreeSet, net::SocketAddr};
 
@@ -11,16 +11,16 @@ use super::*;
 
 /// `HostUnreachable`, which does not mark a server unknown.
 const HOST_UNREACHABLE: i32 = 6;
-/// A driver that selects by chance passes one round in two.
+/// Number of rounds. A driver that selects at random would pass each with probability one half.
 const ROUNDS: usize = 10;
 
-/// Returns the shared cluster, or `None` if this machine has no servers of 8.2.
+/// Returns the shared cluster, or `None` if there is no server of version 8.2.
 fn cluster() -> Option<&'static ShardedCluster> {
     testbed::found_or_skip(testbed::servers(Version::V8_2))?;
     Some(shared::sharded_cluster().expect("a sharded cluster"))
 }
 
-/// `failCommand` on some mongos, for clients of one name: held by one test at a time, and switched off when it
+/// `failCommand` on some mongos, for clients with one `appName`. Held by one test at a time, and disabled when it
 /// is dropped. A mongos has one fail point of this name.
 struct MongosFailPoint {
     servers: &'static [Mongos],
@@ -44,7 +44,7 @@ impl MongosFailPoint {
         point
     }
 
-    /// Sets it for the next command of this name on each of these servers.
+    /// Sets it for the next command with this name on each of these servers.
     async fn once(servers: &'static [Mongos], app_name: &str, data: Document) -> Self {
         Self::set(servers, app_name, doc! { "times": 1 }, data).await
     }
@@ -54,13 +54,13 @@ impl Drop for MongosFailPoint {
     fn drop(&mut self) {
         let off = doc! { "configureFailPoint": "failCommand", "mode": "off" };
         for mongos in self.servers {
-            // One that cannot be reached cannot disturb the others either.
+            // An unreachable mongos cannot affect other tests.
             drop(mongos.run_command("admin", off.clone()));
         }
     }
 }
 
-/// A client of these mongos, which has selected each of them already.
+/// Creates a client of these mongos that has selected each of them.
 async fn client_of(servers: &[Mongos], app_name: &str) -> ProseClient {
     let hosts: Vec<String> = servers.iter().map(|mongos| mongos.address().to_string()).collect();
     let uri =
@@ -84,7 +84,7 @@ fn addresses(servers: &[Mongos]) -> BTreeSet<String> {
     servers.iter().map(Mongos::address).map(|address: SocketAddr| address.to_string()).collect()
 }
 
-/// `failCommand` for this command, with these labels if there are any.
+/// `failCommand` for this command, with these labels.
 fn failing(command: &str, labels: &[&str]) -> Document {
     let mut data = doc! { "failCommands": [command], "errorCode": HOST_UNREACHABLE };
     if !labels.is_empty() {
@@ -93,7 +93,7 @@ fn failing(command: &str, labels: &[&str]) -> Document {
     data
 }
 
-/// Fails both attempts of an operation, in several rounds: the second is sent to the other mongos.
+/// Fails both attempts of an operation, in several rounds, and checks that the second goes to the other mongos.
 async fn is_retried_on_another_mongos(
     app_name: &'static str,
     (command, labels): (&str, &[&str]),
@@ -113,7 +113,7 @@ async fn is_retried_on_another_mongos(
     }
 }
 
-/// Fails the first attempt of an operation of a client that is connected to one mongos: the second is sent to it, too.
+/// Fails the first attempt of an operation with a single mongos, and checks that the second goes to it, too.
 async fn is_retried_on_the_only_mongos(
     app_name: &'static str,
     (command, labels): (&str, &[&str]),
@@ -161,8 +161,7 @@ async fn prose_2_2_a_read_is_retried_on_the_only_mongos() {
     is_retried_on_the_only_mongos("retryable reads, prose 2.2", FIND, find).await;
 }
 
-/// A write that was executed although its reply has a retryable error is recognised by the shard, whichever mongos the
-/// retry goes to.
+/// The shard detects the retry of an executed write with a retryable error, through any mongos.
 #[tokio::test]
 async fn a_write_that_one_mongos_executed_is_not_applied_twice_by_the_retry_on_the_other() {
     let Some(cluster) = cluster() else { return };
@@ -187,8 +186,8 @@ async fn a_write_that_one_mongos_executed_is_not_applied_twice_by_the_retry_on_t
     assert_eq!(distinct(&observed.ends("update").0), addresses(cluster.mongos()));
 }
 
-/// The specification wants both mongos to have half of the reads each, within a tenth of all. On a busy machine
-/// one of the two may be slower; a quarter is demanded here.
+/// The specification requires that both mongos get half of the reads, within a tenth of all. One may be slower on a
+/// busy machine, so the test allows a quarter.
 #[tokio::test]
 async fn prose_1_a_slow_mongos_is_selected_less_often() {
     const TASKS: usize = 10;
@@ -206,7 +205,7 @@ async fn prose_1_a_slow_mongos_is_selected_less_often() {
         };
         bounded(join_all((0..TASKS).map(reads)))
     };
-    // Connections are made first: they would count as operations.
+    // Connections are established first: that would count as operations.
     read(5).await;
     let before = observed.ends("find").0.len();
     let share_of_slow = |from: usize| {

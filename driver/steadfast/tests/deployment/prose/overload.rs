@@ -1,9 +1,9 @@
-//! The prose tests of overload ("client backpressure").
+//! Prose tests of client backpressure.
 //!
-//! Their chance cannot be set from outside: how long is waited for which chance is tested on the
-//! state machine of retrying, and here that what was decided on was waited for. By default the driver
-//! tries five times again, as the specification first said, and not twice. Left out: 5, it needs
-//! server 9.0 (servers that are played take its place in the tests of retrying).
+//! Their jitter cannot be set from outside: the tests of the retry state machine check the backoff for each jitter,
+//! and these tests check that the driver waits for it. By default the driver retries five times, as the
+//! specification first required, not twice. Omitted: 5, which requires MongoDB 9.0 (the tests of retrying use
+//! scripted servers).
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,9 @@ use super::*;
 
 const OVERLOADED: [&str; 2] = ["RetryableError", "SystemOverloadedError"];
 
-/// The error of a read that an overloaded primary refuses however often it is tried, by a client
-/// with this `maxAdaptiveRetries`, and how often it was sent.
-async fn refused_read(app_name: &'static str, retries: Option<u32>) -> (Error, usize) {
+/// Runs a read that an overloaded primary rejects always, on a client with this `maxAdaptiveRetries`. Returns the
+/// error and the number of attempts.
+async fn rejected_read(app_name: &'static str, retries: Option<u32>) -> (Error, usize) {
     let data = doc! { "failCommands": ["find"], "errorCode": 462, "errorLabels": OVERLOADED };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
     let observed =
@@ -48,13 +48,13 @@ async fn prose_1_the_maximum_backoff_doubles_with_each_retry() {
 #[tokio::test]
 async fn prose_3_the_number_of_retries_is_limited() {
     testbed::require!(V6_0);
-    let (error, sent) = refused_read("overload, prose 3", None).await;
+    let (error, sent) = rejected_read("overload, prose 3", None).await;
     assert_eq!((sent, error.attempts().len()), (6, 6), "{error:?}");
 }
 
 #[tokio::test]
 async fn prose_4_max_adaptive_retries_limits_the_retries() {
     testbed::require!(V6_0);
-    let (error, sent) = refused_read("overload, prose 4", Some(1)).await;
+    let (error, sent) = rejected_read("overload, prose 4", Some(1)).await;
     assert_eq!((sent, error.attempts().len()), (2, 2), "{error:?}");
 }

@@ -1,4 +1,4 @@
-//! The prose tests of connection pools.
+//! Prose tests of connection pools.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::common::{Role, Server, Step, is_handshake_for_operations};
 
-/// What the pools of a client were created with, once there is one for each member.
+/// Returns the options of the pools of a client, once there is a pool for each member.
 async fn created(observed: &ProseClient) -> Vec<ConnectionPoolOptions> {
     let options = |event: &CmapEvent| match event {
         CmapEvent::PoolCreated(event) => Some(event.options.clone().expect("options")),
@@ -19,7 +19,7 @@ async fn created(observed: &ProseClient) -> Vec<ConnectionPoolOptions> {
     observed.pools.seen().iter().filter_map(options).collect()
 }
 
-/// Whether all is as these tests set it.
+/// Returns `true` if the options are those of these tests.
 fn is_as_set(options: &ConnectionPoolOptions) -> bool {
     options.max_pool_size == Some(7)
         && options.min_pool_size == Some(2)

@@ -1,6 +1,6 @@
-//! The prose tests of retryable reads.
+//! Prose tests of retryable reads.
 //!
-//! 2.1 and 2.2 need mongos and are in `mongos`.
+//! 2.1 and 2.2 require mongos and are in `mongos`.
 
 use steadfast::options::{ReadPreference, SelectionCriteria};
 
@@ -24,8 +24,8 @@ async fn prose_1_a_read_is_retried_when_the_pool_is_cleared_during_checkout() {
     check_cleared_pool(&observed, "find", async { tokio::join!(find(), find()).into() }).await;
 }
 
-/// Where a read is tried that a primary refused, being overloaded: the servers of its success and of
-/// its failure, and the primary.
+/// Runs a read that an overloaded primary rejects. Returns the servers of the successful and of the failed attempt,
+/// and the primary.
 async fn after_overload(
     app_name: &'static str,
     retargeting: bool,
@@ -37,7 +37,7 @@ async fn after_overload(
         options.enable_overload_retargeting = Some(retargeting);
     })
     .await;
-    // A secondary that is not known yet cannot be chosen.
+    // Waits until a secondary is discovered.
     let secondary = SelectionCriteria::from(ReadPreference::secondary(None));
     let ping = doc! { "ping": 1 };
     observed
@@ -97,7 +97,7 @@ async fn prose_4_and_5_an_overload_error_sets_the_retry_limit_but_only_its_own_b
         |labels: &[&str]| doc! { "failCommands": ["find"], "errorCode": 91, "errorLabels": labels };
     let overloaded = data(&["RetryableError", "SystemOverloadedError"]);
     let point = FailPoint::on_primary(1, overloaded, app_name).await;
-    let observed = failing_in_turn(&point, "find", data(&["RetryableError"]), |options| {
+    let observed = with_two_fail_points(&point, "find", data(&["RetryableError"]), |options| {
         options.max_adaptive_retries = Some(2);
         options.enable_overload_retargeting = Some(false);
     })

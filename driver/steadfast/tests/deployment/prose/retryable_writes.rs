@@ -1,7 +1,7 @@
-//! The prose tests of retryable writes.
+//! Prose tests of retryable writes.
 //!
-//! 4 and 5 need mongos and are in `mongos`. 1 needs the storage engine MMAPv1, which is gone from all servers that are
-//! supported. A standalone server gives the same reply, which is relayed to the driver here.
+//! 4 and 5 require mongos and are in `mongos`. 1 requires the storage engine MMAPv1, which no supported server has.
+//! A standalone server sends the same reply, which a proxy relays here.
 
 use testbed::{Version, shared};
 
@@ -99,7 +99,7 @@ async fn prose_3_a_write_concern_error_is_not_hidden_by_a_retry_that_wrote_nothi
     let observed = ProseClient::new(app_name, move |options| {
         options.retry_writes = Some(true);
         options.command_event_handler = Some(EventHandler::callback(move |event| {
-            if is_told_of_shutdown(&event) {
+            if has_shutdown_write_concern_error(&event) {
                 let data = doc! {
                     "failCommands": ["insert"], "errorCode": 10107,
                     "errorLabels": ["RetryableWriteError", "NoWritesPerformed"],
@@ -120,17 +120,17 @@ async fn prose_3_a_write_concern_error_is_not_hidden_by_a_retry_that_wrote_nothi
     assert_eq!(seen.iter().filter(failed).count(), 1, "the retry was made: {seen:?}");
 }
 
-/// Whether an insert was applied by a server that shuts down.
-fn is_told_of_shutdown(event: &CommandEvent) -> bool {
+/// Returns `true` for an insert with a write concern error of a shutdown.
+fn has_shutdown_write_concern_error(event: &CommandEvent) -> bool {
     let CommandEvent::Succeeded(event) = event else { return false };
     let code =
         event.reply.get_document("writeConcernError").and_then(|error| error.get_i32("code"));
     event.command_name == "insert" && matches!(code, Ok(91))
 }
 
-/// The error of an insert into an overloaded deployment whose first attempt fails with code 91 and
-/// whose others fail with that code, with these labels besides those of overload.
-async fn error_after_two_kinds(
+/// Returns the error of an insert into an overloaded deployment: the first attempt fails with code 91, the others
+/// with this code and these labels in addition to those of overload.
+async fn error_of_first_and_later_attempts(
     app_name: &'static str,
     first: &[&str],
     (code, others): (i32, &[&str]),
@@ -140,7 +140,7 @@ async fn error_after_two_kinds(
         doc! { "failCommands": ["insert"], "errorCode": code, "errorLabels": labels }
     };
     let point = FailPoint::on_primary(1, data(91, first), app_name).await;
-    let observed = failing_in_turn(&point, "insert", data(code, others), |options| {
+    let observed = with_two_fail_points(&point, "insert", data(code, others), |options| {
         options.max_adaptive_retries = Some(2);
     })
     .await;
@@ -153,7 +153,8 @@ async fn error_after_two_kinds(
 #[tokio::test]
 async fn prose_6_1_the_last_error_is_raised_if_none_has_no_writes_performed() {
     testbed::require!(V6_0);
-    let error = error_after_two_kinds("retryable writes, prose 6.1", &[], (10107, &[])).await;
+    let error =
+        error_of_first_and_later_attempts("retryable writes, prose 6.1", &[], (10107, &[])).await;
     assert_eq!(error.code(), Some(10107), "{error:?}");
 }
 
@@ -162,7 +163,8 @@ async fn prose_6_2_the_first_error_is_raised_if_all_have_no_writes_performed() {
     testbed::require!(V6_0);
     let nothing: &[&str] = &["NoWritesPerformed"];
     let error =
-        error_after_two_kinds("retryable writes, prose 6.2", nothing, (10107, nothing)).await;
+        error_of_first_and_later_attempts("retryable writes, prose 6.2", nothing, (10107, nothing))
+            .await;
     assert_eq!(error.code(), Some(91), "{error:?}");
 }
 
@@ -170,7 +172,8 @@ async fn prose_6_2_the_first_error_is_raised_if_all_have_no_writes_performed() {
 async fn prose_6_3_the_error_without_no_writes_performed_is_raised() {
     testbed::require!(V6_0);
     let nothing: &[&str] = &["NoWritesPerformed"];
-    let error = error_after_two_kinds("retryable writes, prose 6.3", &[], (91, nothing)).await;
+    let error =
+        error_of_first_and_later_attempts("retryable writes, prose 6.3", &[], (91, nothing)).await;
     assert_eq!(error.code(), Some(91), "{error:?}");
     assert!(!error.contains_label("NoWritesPerformed"), "{error:?}");
 }

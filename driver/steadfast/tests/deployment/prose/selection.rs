@@ -1,6 +1,6 @@
-//! The prose tests of server selection.
+//! Prose tests of server selection.
 //!
-//! 1 needs two mongos and is in `mongos`.
+//! 1 requires two mongos and is in `mongos`.
 
 use std::sync::Arc;
 

@@ -1,9 +1,8 @@
-//! The prose tests of time limits of calls ("client side operations timeout").
+//! Prose tests of client-side operations timeout.
 //!
-//! Where they measure milliseconds, the times here are longer, in proportion: which of two limits
-//! ends a call is what they are about. Left out: 2 and 3, they need client-side encryption; 9, a
-//! session ends when it is let go of, and what that aborts is aborted in the background; 11, it is
-//! with the bulk writes of clients.
+//! Times are longer than the milliseconds of the specification, in proportion; the tests are about the
+//! shorter of two time-outs. Omitted: 2 and 3, which require client-side encryption; 9, because a session ends when
+//! it is dropped, and aborts in the background; 11, which is in `client_bulk_write`.
 
 use std::time::Duration;
 
@@ -18,13 +17,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-/// What the specification has all clients be.
+/// Sets the options that the specification requires for all clients.
 fn as_specified(options: &mut ClientOptions) {
     options.read_concern = Some(ReadConcern::majority());
     options.write_concern = Some(WriteConcern::majority());
 }
 
-/// A server that demands a login.
+/// Server with access control.
 struct AuthServer {
     server: Mongod,
     internal: Client,
@@ -45,7 +44,8 @@ impl AuthServer {
         format!("mongodb://ada:secret@{address}/?directConnection=true&{options}")
     }
 
-    /// Has the next so many of these commands wait, of clients with this name. How many have waited before.
+    /// Blocks the next commands with these names, of clients with this `appName`. Returns the number of commands
+    /// blocked before.
     async fn block(
         &self,
         app_name: &str,
@@ -63,8 +63,8 @@ impl AuthServer {
         count.as_i64().or(count.as_i32().map(i64::from)).expect("a number")
     }
 
-    /// Waits until so many have begun to wait.
-    async fn has_blocked(&self, times: i64) {
+    /// Waits until this number of commands were blocked.
+    async fn wait_for_blocked(&self, times: i64) {
         let wait = doc! {
             "waitForFailPoint": "failCommand", "timesEntered": times, "maxTimeMS": 60_000,
         };
@@ -97,7 +97,7 @@ async fn prose_1_all_batches_of_an_insert_share_one_timeout() {
         options.timeout = Some(Duration::from_millis(TIMEOUT_MS));
     })
     .await;
-    // So that the time is that of the inserts alone.
+    // So the measured time is that of the inserts only.
     observed.client.database("admin").run_command(doc! { "ping": 1 }).await.unwrap();
     let large = doc! { "a": "x".repeat(1_000_000) };
     let blobs = observed.collection("timeouts");
@@ -121,7 +121,7 @@ async fn prose_4_timeout_ms_applies_to_each_command_of_a_background_handshake() 
     let app_name = "timeouts, prose 4.1";
     let before = server.block(app_name, (&["saslContinue"], 1), Duration::from_secs(10)).await;
     let observed = server.client(app_name, "minPoolSize=1&timeoutMS=150").await;
-    server.has_blocked(before + 1).await;
+    server.wait_for_blocked(before + 1).await;
     clock.pass(Duration::from_millis(150)).await;
     let is_closed = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionClosed(_));
     observed.pools.wait_for(1, is_closed).await;
@@ -132,16 +132,16 @@ async fn prose_4_timeout_ms_applies_to_each_command_of_a_background_handshake() 
         .find(|event| is_closed(event) || matches!(event, CmapEvent::ConnectionReady(_)));
     assert!(of_interest.as_ref().is_some_and(is_closed), "{of_interest:?}");
 
-    // More time passes for the two commands of a login than there is, but not for one of them.
+    // Both authentication commands together exceed the time-out; each of them does not.
     let app_name = "timeouts, prose 4.2";
     let some = Duration::from_secs(1);
     let commands: &[&str] = &["hello", "isMaster", "saslContinue"];
     let before = server.block(app_name, (commands, ALWAYS), some).await;
     let options = "minPoolSize=1&timeoutMS=250&serverMonitoringMode=poll";
     let observed = server.client(app_name, options).await;
-    // The first hello is the monitor's.
+    // The first `hello` is that of the monitor.
     for nth in [2, 3] {
-        server.has_blocked(before + nth).await;
+        server.wait_for_blocked(before + nth).await;
         clock.pass(Duration::from_millis(150)).await;
     }
     let is_ready = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionReady(_));
@@ -166,15 +166,17 @@ async fn prose_5_all_get_mores_of_one_tailable_advance_share_one_timeout() {
     assert!(bounded(cursor.advance()).await.unwrap());
     assert_eq!(cursor.deserialize_current().unwrap().get_i32("x").unwrap(), 1);
     assert_eq!(observed.started("getMore"), 0);
-    let (ended, ()) =
-        tokio::join!(bounded(cursor.advance()), two_batches_take_too_long(&observed, &clock));
+    let (ended, ()) = tokio::join!(
+        bounded(cursor.advance()),
+        let_two_batches_exceed_the_timeout(&observed, &clock)
+    );
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error}");
     assert_eq!(observed.started("find"), 1, "{error}");
 }
 
-/// More time passes for two batches than the 600 ms that there are, but not for one of them.
-async fn two_batches_take_too_long(observed: &ProseClient, clock: &Clock) {
+/// Lets two batches take longer than the time-out of 600 ms, but each of them less.
+async fn let_two_batches_exceed_the_timeout(observed: &ProseClient, clock: &Clock) {
     for batch in [1, 2] {
         observed.wait_for_started(batch, "getMore").await;
         clock.pass(Duration::from_millis(400)).await;
@@ -190,18 +192,18 @@ async fn prose_5_all_get_mores_of_one_change_stream_next_share_one_timeout() {
     let data = doc! { "failCommands": ["getMore"], "blockConnection": true, "blockTimeMS": 450 };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
     let clock = Clock::stopped();
-    // Without a wait of its own a server would be waiting still when the time is over.
+    // Without `maxAwaitTimeMS`, the server would still be waiting at the deadline.
     let stream = watch.watch().max_await_time(Duration::from_millis(1));
     let mut stream = bounded(stream.timeout(Duration::from_millis(600))).await.unwrap();
     let (ended, ()) =
-        tokio::join!(bounded(stream.next()), two_batches_take_too_long(&observed, &clock));
+        tokio::join!(bounded(stream.next()), let_two_batches_exceed_the_timeout(&observed, &clock));
     let error = ended.expect("an end").unwrap_err();
     assert!(error.is_timeout(), "{error}");
     assert_eq!(observed.started("aggregate"), 1, "{error}");
     assert!(stream.is_alive());
 }
 
-/// A bucket of its own in a collection of this name, empty, of a client whose calls have this long.
+/// Creates an empty bucket with this name, of a client with this time-out.
 async fn bucket(
     app_name: &'static str,
     name: &str,
@@ -214,7 +216,7 @@ async fn bucket(
     .await;
     let options = GridFsBucketOptions::builder().bucket_name(name.to_owned()).chunk_size_bytes(4);
     let bucket = observed.client.database("prose").gridfs_bucket(options.build());
-    // Not in the time of the test: the indexes are made, and the connection is there.
+    // Before the measured time: the indexes and the connection exist afterwards.
     bucket.drop().timeout(LONG).await.unwrap();
     let contents: &[u8] = b"0123456789";
     let first = bucket.upload_from_stream("length-10", contents).id(Bson::Int32(10));
@@ -222,13 +224,13 @@ async fn bucket(
     (observed, bucket)
 }
 
-/// Longer than any test takes.
+/// Time-out that no test reaches.
 const LONG: Duration = Duration::from_secs(600);
 
-/// What the calls of these tests have, by a clock that is stopped.
+/// Time-out of the calls, by a stopped clock.
 const LIMIT: Duration = Duration::from_millis(600);
 
-/// What blocks a command for as long as it takes to see that it was sent.
+/// `failCommand` that blocks a command long enough to observe that it was sent.
 fn blocked(command: &str) -> Document {
     doc! { "failCommands": [command], "blockConnection": true, "blockTimeMS": 10_000 }
 }
@@ -290,10 +292,10 @@ async fn prose_7_a_download_stream_has_one_timeout() {
     assert_eq!(observed.started("find") - before, 2, "of the file and of its chunks: {error}");
 }
 
-/// Pings through a client with these options that has no server; the error.
+/// Runs a ping with these options and without a server. Returns the error.
 async fn unreachable(options: &str) -> Error {
     let client = Client::with_uri_str(format!("mongodb://invalid/?{options}")).await.unwrap();
-    // The longer limit of two is longer than this.
+    // The longer of the two time-outs exceeds this one.
     bounded(client.database("admin").run_command(doc! { "ping": 1 })).await.unwrap_err()
 }
 
@@ -328,18 +330,18 @@ async fn prose_8_the_shorter_of_two_timeouts_limits_authentication() {
         let observed = server.client(app_name, options).await;
         let numbers = observed.collection("timeouts");
         let (ended, ()) = tokio::join!(bounded(numbers.insert_one(doc! { "x": 1 })), async {
-            server.has_blocked(before + 1).await;
+            server.wait_for_blocked(before + 1).await;
             clock.pass(Duration::from_millis(500)).await;
         });
         let error = ended.unwrap_err();
-        // Only the limit of the call is one of the call.
+        // Only `timeoutMS` is a time-out of the call.
         let of_call = options.starts_with("timeoutMS=500");
         let found = (error.is_timeout(), error.is_network_timeout());
         assert_eq!(found, (of_call, !of_call), "{options}: {error:?}");
     }
 }
 
-/// Not one of the specification's, but what it says of handshakes that a call waits for.
+/// Not a prose test: the specification's rule for handshakes during a call.
 #[tokio::test]
 async fn a_longer_timeout_of_a_call_applies_to_authentication() {
     testbed::require!(V6_0);
@@ -364,7 +366,7 @@ async fn prose_10_the_abort_after_a_failed_callback_has_a_new_timeout() {
     })
     .await;
     let notes = observed.collection("timeouts_transaction");
-    // The collection is there, and so is a connection.
+    // The collection and a connection exist afterwards.
     notes.insert_one(doc! {}).timeout(Duration::from_secs(60)).await.unwrap();
     let block = doc! {
         "failCommands": ["insert", "abortTransaction"], "blockConnection": true, "blockTimeMS": 10_000,

@@ -1,8 +1,7 @@
-//! The prose tests of transactions and of their convenient API, and commits whose replies are lost.
+//! Prose tests of transactions and of the convenient API, and commits with lost replies.
 //!
-//! Those of pinning to a mongos are in `mongos`. Left out: that of PoolClearedError, for which servers are
-//! played (in the tests of retrying); the time-outs and the backing off of the convenient API, which are tested
-//! with the clock stopped.
+//! Tests of pinning to a mongos are in `mongos`. Omitted: the test of `PoolClearedError` (the tests of retrying use
+//! scripted servers); the time-outs and the backoff of the convenient API, which are tested with a stopped clock.
 
 use steadfast::{
     ClientSession,
@@ -26,11 +25,11 @@ async fn prose_options_1_a_write_concern_is_not_inherited_inside_a_transaction()
     let name = "transactions_options_1";
     let numbers = prepared(&observed, name).await;
     let options = CollectionOptions::builder().write_concern(WriteConcern::nodes(0)).build();
-    let unheard =
+    let unacknowledged =
         observed.client.database("prose").collection_with_options::<Document>(name, options);
     let mut session = observed.client.start_session().await.unwrap();
     session.start_transaction().await.unwrap();
-    unheard.insert_one(doc! { "n": 1 }).session(&mut session).await.unwrap();
+    unacknowledged.insert_one(doc! { "n": 1 }).session(&mut session).await.unwrap();
     session.commit_transaction().await.unwrap();
     assert!(numbers.find_one(doc! { "n": 1 }).await.unwrap().is_some());
 }

@@ -1,4 +1,4 @@
-//! Cursors in sessions of the application's.
+//! Cursors in explicit sessions.
 
 use futures_util::{StreamExt, TryStreamExt};
 use serde::Deserialize;
@@ -25,7 +25,7 @@ async fn a_session_cursor_returns_documents_by_every_method() {
 
     assert!(cursor.has_next());
     assert_eq!(cursor.next(&mut session).await.unwrap().unwrap(), Number { id: 0 });
-    // The session is free between two documents.
+    // The session can be used between two documents.
     numbers.insert_one(doc! { "_id": 100 }).session(&mut session).await.unwrap();
     assert!(cursor.advance(&mut session).await.unwrap());
     assert_eq!(cursor.current().get_i32("_id").unwrap(), 1);
@@ -54,7 +54,7 @@ async fn a_cursor_rejects_another_session_and_keeps_its_position() {
     assert_invalid_argument(&cursor.advance(&mut other).await.unwrap_err());
     assert_invalid_argument(&cursor.try_advance(&mut other).await.unwrap_err());
     assert_invalid_argument(&cursor.next(&mut other).await.unwrap().unwrap_err());
-    // Told once, so that a loop over the stream ends.
+    // The stream returns the error once and then ends, so that a loop over it ends.
     let told: Vec<_> = cursor.stream(&mut other).collect().await;
     assert_eq!(told.len(), 1);
     assert_invalid_argument(told[0].as_ref().unwrap_err());
@@ -64,7 +64,7 @@ async fn a_cursor_rejects_another_session_and_keeps_its_position() {
     let rest: Vec<_> = cursor.stream(&mut session).try_collect().await.unwrap();
     assert_eq!(rest, [1, 2, 3].map(|id| doc! { "_id": id }));
 
-    // Also when the first session has ended, and its id is another's now.
+    // Also if the session of the cursor was dropped and another session has its id.
     let id = session.id().clone();
     let mut cursor = numbers.find(doc! {}).session(&mut session).await.unwrap();
     drop(session);
@@ -124,7 +124,7 @@ async fn a_dropped_session_cursor_is_killed_in_its_session_which_stays_clean() {
     let id = session.id().clone();
     let find = numbers.find(doc! {}).batch_size(2).session(&mut session);
     drop(find.await.unwrap());
-    // While it is being killed in the background, the session is used for something else.
+    // The session can be used while the cursor is killed in the background.
     for _ in 0..5 {
         numbers.find_one(doc! {}).session(&mut session).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! What sessions guarantee: causal consistency, and reads of one moment.
+//! Guarantees of sessions: causal consistency and snapshot reads.
 
 use futures_util::TryStreamExt;
 use steadfast::{
@@ -35,7 +35,7 @@ async fn causally_consistent_commands_have_after_cluster_time() {
         &doc! { "afterClusterTime": written }
     );
 
-    // An error has its time, too: here, at least that of a write outside of the session.
+    // An error reply also advances the operation time: here, to at least that of a write outside the session.
     numbers.insert_one(doc! {}).await.unwrap();
     let outside = log.last_reply("insert").get_timestamp("operationTime").unwrap();
     assert!(outside > session.operation_time().unwrap());
@@ -45,7 +45,7 @@ async fn causally_consistent_commands_have_after_cluster_time() {
     let time = session.operation_time().unwrap();
     assert!(time >= outside);
 
-    // The reader's own concern stays.
+    // The read concern level of the operation is kept.
     numbers
         .count_documents(doc! {})
         .read_concern(ReadConcern::majority())
@@ -55,7 +55,7 @@ async fn causally_consistent_commands_have_after_cluster_time() {
     let concern = doc! { "level": "majority", "afterClusterTime": time };
     assert_eq!(log.last("aggregate").get_document("readConcern").unwrap(), &concern);
 
-    // A command of the application's own is sent as it is.
+    // A command of the application (`run_command`) is sent unchanged.
     let own = doc! { "find": numbers.name() };
     database.run_command(own).session(&mut session).await.unwrap();
     assert!(!log.last("find").contains_key("readConcern"));
@@ -69,7 +69,7 @@ async fn without_causal_consistency_no_after_cluster_time_is_sent() {
     numbers.insert_one(doc! {}).session(&mut session).await.unwrap();
     numbers.find_one(doc! {}).session(&mut session).await.unwrap();
     assert!(!log.last("find").contains_key("readConcern"));
-    // Nor do they in implicit sessions.
+    // Implicit sessions are not causally consistent.
     numbers.find_one(doc! {}).await.unwrap();
     assert!(!log.last("find").contains_key("readConcern"));
 }
@@ -140,7 +140,7 @@ async fn a_snapshot_session_reads_one_point_in_time() {
     assert_eq!(counted.len(), 3);
     assert_eq!(session.snapshot_time(), Some(moment), "the first to be told stays");
 
-    // Another session can be shown the same moment.
+    // Another session can read at the same time.
     let mut later = client.start_session().snapshot(true).snapshot_time(moment).await.unwrap();
     let found = numbers.find_one(doc! { "_id": 0 }).session(&mut later).await.unwrap();
     assert!(found.is_some());

@@ -1,4 +1,4 @@
-//! When sessions go back to the pool, when they are never used again, and how they end.
+//! Session pool: return and reuse of server sessions, dirty sessions and `endSessions`.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn ids_ended(log: &CommandLog) -> Vec<Bson> {
     ids
 }
 
-/// pitfall 20: `find_one` leaks nothing, either.
+/// pitfall 20: `find_one` leaks no session.
 #[tokio::test]
 async fn sequential_operations_share_one_session() {
     testbed::require!(testbed::shared::servers());
@@ -65,28 +65,30 @@ async fn all_commands_of_one_operation_have_one_session() {
 #[tokio::test]
 async fn an_unacknowledged_write_has_no_session() {
     testbed::require!(testbed::shared::servers());
-    let (client, numbers, log) = collection("unheard", 0).await;
-    let unheard = WriteConcern::nodes(0);
-    numbers.insert_one(doc! {}).write_concern(unheard.clone()).await.unwrap();
+    let (client, numbers, log) = collection("unacknowledged", 0).await;
+    let unacknowledged = WriteConcern::nodes(0);
+    numbers.insert_one(doc! {}).write_concern(unacknowledged.clone()).await.unwrap();
     assert!(!log.last("insert").contains_key("lsid"));
-    // All but the last of an ordered bulk write are acknowledged, and have one.
+    // All commands of an ordered bulk write except the last are acknowledged, and have a session.
     let models: [WriteModel<Document>; 3] = [
         InsertOneModel::new(doc! {}).into(),
         DeleteOneModel::new(doc! {}).into(),
         UpdateOneModel::new(doc! {}, doc! { "$set": { "x": 1 } }).into(),
     ];
-    numbers.bulk_write(models.clone()).write_concern(unheard.clone()).await.unwrap();
+    numbers.bulk_write(models.clone()).write_concern(unacknowledged.clone()).await.unwrap();
     assert!(log.last("insert").contains_key("lsid") && log.last("delete").contains_key("lsid"));
     assert!(!log.last("update").contains_key("lsid"));
 
-    // One in a session of the application's is refused before anything is sent.
+    // An unacknowledged write in an explicit session is rejected before anything is sent.
     log.clear();
     let mut session = client.start_session().await.unwrap();
-    let one = numbers.insert_one(doc! {}).write_concern(unheard.clone()).session(&mut session);
+    let one =
+        numbers.insert_one(doc! {}).write_concern(unacknowledged.clone()).session(&mut session);
     assert_invalid_argument(&one.await.unwrap_err());
-    let many = numbers.bulk_write(models).write_concern(unheard.clone()).session(&mut session);
+    let many =
+        numbers.bulk_write(models).write_concern(unacknowledged.clone()).session(&mut session);
     assert_invalid_argument(&many.await.unwrap_err());
-    let many = numbers.insert_many([doc! {}]).write_concern(unheard).session(&mut session);
+    let many = numbers.insert_many([doc! {}]).write_concern(unacknowledged).session(&mut session);
     assert_invalid_argument(&many.await.unwrap_err());
     assert!(log.sent().is_empty());
 }
@@ -103,7 +105,7 @@ async fn an_open_cursor_keeps_its_session_until_it_is_dropped() {
         assert_ne!(log.last("find").get("lsid"), Some(&kept));
     }
     drop(cursor);
-    // A shutdown waits for the cursor to be killed, and then ends all sessions that came back.
+    // A shutdown waits until the cursor is killed, and then ends all pooled sessions.
     log.wait_for("killCursors", 1).await;
     assert_eq!(log.last("killCursors").get("lsid"), Some(&kept));
     let used: Vec<_> = log.sessions().into_iter().map(Bson::from).collect();
@@ -114,7 +116,7 @@ async fn an_open_cursor_keeps_its_session_until_it_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_all_sessions_on_the_server() {
+async fn shutdown_ends_all_sessions_on_the_server() {
     testbed::require!(testbed::shared::servers());
     let (client, log) = client_with(|_| ()).await;
     let mut ids = Vec::new();
@@ -139,8 +141,8 @@ async fn a_shutdown_ends_all_sessions_on_the_server() {
     assert_eq!(said.get_str("$db").unwrap(), "admin");
 }
 
-/// Has the primary hang up on the next `ping` of clients of this name.
-async fn hang_up_on_ping(app_name: &str) {
+/// Closes the connection of the next `ping` of clients with this `appName`.
+async fn close_connection_on_ping(app_name: &str) {
     let (client, _) = client_with(|_| ()).await;
     let data = doc! { "failCommands": ["ping"], "closeConnection": true, "appName": app_name };
     let fail = doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data };
@@ -160,18 +162,18 @@ async fn a_session_is_not_used_again_after_a_network_error() {
     let ping = || doc! { "ping": 1 };
 
     let _point = FAIL_POINT.lock().await;
-    hang_up_on_ping("dirty sessions").await;
+    close_connection_on_ping("dirty sessions").await;
     let error = admin.run_command(ping()).await.unwrap_err();
     assert!(error.is_network_error(), "{error}");
     let implicit = log.last("ping").get("lsid").cloned().unwrap();
     admin.run_command(ping()).await.unwrap();
     assert_ne!(log.last("ping").get("lsid"), Some(&implicit));
 
-    hang_up_on_ping("dirty sessions").await;
+    close_connection_on_ping("dirty sessions").await;
     let mut session = client.start_session().await.unwrap();
     let explicit = Bson::from(session.id().clone());
     assert!(admin.run_command(ping()).session(&mut session).await.unwrap_err().is_network_error());
-    // It goes on to be this session's, and no success makes it clean again.
+    // The explicit session keeps its server session, and stays dirty after a successful command.
     admin.run_command(ping()).session(&mut session).await.unwrap();
     assert_eq!(log.last("ping").get("lsid"), Some(&explicit));
     drop(session);

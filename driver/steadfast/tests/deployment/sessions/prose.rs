@@ -1,9 +1,8 @@
-//! The prose tests of the specification on sessions, by their numbers.
+//! Prose tests of the sessions specification, with their numbers.
 //!
-//! Those that are not here cannot be written: 6, a session that has ended is gone, and a program
-//! that used it would not compile; 7, 16 and 17, a client has one user for all its life; 12 and 13,
-//! nothing here forks; 22 and 23, a snapshot's time can only be read, and there is none for other
-//! sessions.
+//! Omitted: 6, an ended session is dropped, and a program that used it would not compile; 7, 16 and 17, a client
+//! has a single user; 12 and 13, the tests do not fork; 22 and 23, the snapshot time can only be read, and other
+//! sessions have none.
 
 use std::collections::BTreeSet;
 
@@ -58,11 +57,15 @@ async fn prose_3_commands_send_the_cluster_time_of_the_previous_reply() {
             _ => numbers.insert_one(doc! {}).await.map(drop),
         }
         .unwrap();
-        let heard = log.last_reply(name).get_document("$clusterTime").unwrap().clone();
+        let cluster_time = log.last_reply(name).get_document("$clusterTime").unwrap().clone();
         let said = log.last(name);
         assert!(said.get_document("$clusterTime").is_ok(), "{name} tells no cluster time");
         database.run_command(doc! { "ping": 1 }).await.unwrap();
-        assert_eq!(log.last("ping").get_document("$clusterTime").unwrap(), &heard, "after {name}");
+        assert_eq!(
+            log.last("ping").get_document("$clusterTime").unwrap(),
+            &cluster_time,
+            "after {name}"
+        );
     }
 }
 
@@ -72,7 +75,7 @@ async fn prose_4_every_action_runs_in_its_explicit_session_or_in_an_implicit_one
     let (client, log) = client_with(|_| ()).await;
     let mut session = client.start_session().await.unwrap();
     for (name, result) in every_action!(client, .session(&mut session)) {
-        // Search indexes are to be had in Atlas only.
+        // Search indexes require Atlas.
         assert!(result.is_ok() || name.contains("search"), "{name}: {result:?}");
     }
     let sent = log.sent();
@@ -241,7 +244,7 @@ async fn prose_20_cluster_time_does_not_come_from_monitors() {
     let beating = beats.clone();
     let uri = format!("mongodb://{primary}/?directConnection=true&heartbeatFrequencyMS=500");
     let (client, log) = client_at(&uri, |options| {
-        // Polls, so that there are heartbeats though nothing changes.
+        // Polling, so that there are heartbeats without a change.
         options.server_monitoring_mode = Some(steadfast::options::ServerMonitoringMode::Poll);
         options.sdam_event_handler = Some(EventHandler::callback(move |event| {
             if matches!(event, SdamEvent::ServerHeartbeatSucceeded(_)) {
@@ -252,21 +255,21 @@ async fn prose_20_cluster_time_does_not_come_from_monitors() {
     .await;
     let admin = client.database("admin");
     let reply = admin.run_command(doc! { "ping": 1 }).await.unwrap();
-    let heard = reply.get_document("$clusterTime").unwrap();
+    let cluster_time = reply.get_document("$clusterTime").unwrap();
 
     let (other, _) = client_with(|_| ()).await;
     let advanced = other.database("sessions").collection::<Document>("prose_20");
     advanced.insert_one(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
     let mut beats = beats.subscribe();
     let seen = *beats.borrow();
-    // The one under way may have begun before the insert.
+    // The heartbeat in progress may have begun before the insert.
     beats.wait_for(|count| *count >= seen + 2).await.unwrap();
 
     admin.run_command(doc! { "ping": 1 }).await.unwrap();
-    assert_eq!(log.last("ping").get_document("$clusterTime").unwrap(), heard);
+    assert_eq!(log.last("ping").get_document("$clusterTime").unwrap(), cluster_time);
 }
 
-/// The other half of the same rule: monitors and handshakes do not tell it, either.
+/// Second part of the same rule: monitors and handshakes do not send the cluster time.
 #[tokio::test]
 async fn prose_20_monitors_do_not_send_the_cluster_time() {
     let time = doc! { "clusterTime": Timestamp { time: 9, increment: 1 } };

@@ -1,4 +1,4 @@
-//! Transactions that are run until they are committed.
+//! Convenient transactions, which are retried until they are committed.
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn contended_counters_add_up() {
                             Box::pin(async move {
                                 let found =
                                     counters.find_one(doc! {}).session(&mut *session).await?;
-                                let n = found.expect("it is there").get_i32("n").unwrap();
+                                let n = found.expect("the document exists").get_i32("n").unwrap();
                                 let set = doc! { "$set": { "n": n + 1 } };
                                 counters.update_one(doc! {}, set).session(session).await
                             })
@@ -42,16 +42,16 @@ async fn and_run2_retries_after_a_write_conflict_and_only_the_last_run_is_applie
     let client = client().await;
     let counters = counter(&client, "run_again").await;
     let mut rival = begin(&client).await;
-    counters.update_one(doc! {}, one_more()).session(&mut rival).await.unwrap();
-    let (told, conflict) = oneshot::channel();
-    let (mut told, mut runs) = (Some(told), 0);
+    counters.update_one(doc! {}, increment_n()).session(&mut rival).await.unwrap();
+    let (sender, conflict) = oneshot::channel();
+    let (mut sender, mut runs) = (Some(sender), 0);
     let mut session = client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
         runs += 1;
         counters.insert_one(doc! {}).session(&mut *session).await?;
-        let done = counters.update_one(doc! { "_id": 0 }, one_more()).session(session).await;
-        if let (Err(_), Some(told)) = (&done, told.take()) {
-            told.send(()).unwrap();
+        let done = counters.update_one(doc! { "_id": 0 }, increment_n()).session(session).await;
+        if let (Err(_), Some(sender)) = (&done, sender.take()) {
+            sender.send(()).unwrap();
         }
         done
     });
@@ -73,7 +73,7 @@ async fn a_custom_error_aborts_the_transaction_and_is_returned() {
     let counters = counter(&client, "own_error").await;
     let mut session = client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
-        counters.update_one(doc! {}, one_more()).session(session).await?;
+        counters.update_one(doc! {}, increment_n()).session(session).await?;
         Err::<(), _>(Error::custom("not today"))
     });
     let error = run.await.unwrap_err();
@@ -89,7 +89,7 @@ async fn a_callback_may_abort_the_transaction() {
     let counters = counter(&client, "own_end").await;
     let mut session = client.start_session().await.unwrap();
     let run = session.start_transaction().and_run2(async |session: &mut ClientSession| {
-        counters.update_one(doc! {}, one_more()).session(&mut *session).await?;
+        counters.update_one(doc! {}, increment_n()).session(&mut *session).await?;
         session.abort_transaction().await?;
         Ok(7)
     });

@@ -1,4 +1,4 @@
-//! What a transaction does not allow, and what it overrules.
+//! Operations and options that a transaction rejects or overrides.
 
 use steadfast::options::{
     CollectionOptions, ReadConcern, ReadPreference, SelectionCriteria, SessionOptions,
@@ -9,7 +9,7 @@ use testbed::{Mongod, Options};
 use super::*;
 
 #[track_caller]
-fn assert_says(error: &Error, text: &str) {
+fn assert_message_contains(error: &Error, text: &str) {
     assert!(error.to_string().contains(text), "{error:?}");
 }
 
@@ -20,23 +20,23 @@ async fn calls_in_the_wrong_order_are_errors_without_effect() {
     let counters = counter(&client, "order").await;
     let mut session = client.start_session().await.unwrap();
     for error in [session.commit_transaction().await, session.abort_transaction().await] {
-        assert_says(&error.unwrap_err(), "no transaction started");
+        assert_message_contains(&error.unwrap_err(), "no transaction started");
     }
     session.start_transaction().await.unwrap();
     let error = session.start_transaction().await.unwrap_err();
     assert!(matches!(&*error.kind, ErrorKind::Transaction { .. }), "{error:?}");
-    assert_says(&error, "transaction already in progress");
+    assert_message_contains(&error, "transaction already in progress");
     assert_eq!(error.outcome(), Outcome::NotSent);
-    counters.update_one(doc! {}, one_more()).session(&mut session).await.unwrap();
+    counters.update_one(doc! {}, increment_n()).session(&mut session).await.unwrap();
     session.abort_transaction().await.unwrap();
     let error = session.abort_transaction().await.unwrap_err();
-    assert_says(&error, "cannot call abortTransaction twice");
+    assert_message_contains(&error, "cannot call abortTransaction twice");
     let error = session.commit_transaction().await.unwrap_err();
-    assert_says(&error, "Cannot call commitTransaction after calling abortTransaction");
+    assert_message_contains(&error, "Cannot call commitTransaction after calling abortTransaction");
     session.start_transaction().await.unwrap();
     session.commit_transaction().await.unwrap();
     let error = session.abort_transaction().await.unwrap_err();
-    assert_says(&error, "Cannot call abortTransaction after calling commitTransaction");
+    assert_message_contains(&error, "Cannot call abortTransaction after calling commitTransaction");
 }
 
 #[tokio::test]
@@ -48,18 +48,18 @@ async fn read_and_write_concerns_of_operations_in_a_transaction_are_rejected() {
     let one = counters.insert_one(doc! {}).write_concern(WriteConcern::majority());
     let error = one.session(&mut session).await.unwrap_err();
     assert!(error.is_invalid_argument(), "{error:?}");
-    assert_says(&error, "Cannot set write concern after starting a transaction");
+    assert_message_contains(&error, "Cannot set write concern after starting a transaction");
     let many = counters.insert_many([doc! {}]).write_concern(WriteConcern::majority());
     let error = many.session(&mut session).await.unwrap_err();
-    assert_says(&error, "Cannot set write concern after starting a transaction");
+    assert_message_contains(&error, "Cannot set write concern after starting a transaction");
     let find = counters.find_one(doc! {}).read_concern(ReadConcern::local());
     let error = find.session(&mut session).await.unwrap_err();
-    assert_says(&error, "Cannot set read concern after starting a transaction");
+    assert_message_contains(&error, "Cannot set read concern after starting a transaction");
     let secondary = SelectionCriteria::from(ReadPreference::secondary(None));
     let find = counters.find_one(doc! {}).selection_criteria(secondary);
     let error = find.session(&mut session).await.unwrap_err();
-    assert_says(&error, "read preference in a transaction must be primary");
-    // It was our own refusal each time: the transaction is as it was.
+    assert_message_contains(&error, "read preference in a transaction must be primary");
+    // The driver rejects these itself, so the transaction remains usable.
     assert_eq!(session.transaction_state(), TransactionState::Starting);
     counters.insert_one(doc! {}).session(&mut session).await.unwrap();
     session.commit_transaction().await.unwrap();
@@ -92,15 +92,16 @@ async fn collection_options_are_ignored_in_a_transaction() {
 async fn unacknowledged_write_concerns_are_rejected_in_transactions() {
     testbed::require!(testbed::shared::servers());
     let client = client().await;
-    let unheard = WriteConcern::nodes(0);
+    let unacknowledged = WriteConcern::nodes(0);
     let mut session = client.start_session().await.unwrap();
-    let error = session.start_transaction().write_concern(unheard.clone()).await.unwrap_err();
-    assert_says(&error, "transactions do not support unacknowledged write concerns");
-    let options = TransactionOptions::builder().write_concern(unheard).build();
+    let error =
+        session.start_transaction().write_concern(unacknowledged.clone()).await.unwrap_err();
+    assert_message_contains(&error, "transactions do not support unacknowledged write concerns");
+    let options = TransactionOptions::builder().write_concern(unacknowledged).build();
     let options = SessionOptions::builder().default_transaction_options(options).build();
     let mut session = client.start_session().with_options(options).await.unwrap();
     assert!(session.start_transaction().await.is_err());
-    // What is nearer counts.
+    // The innermost option applies.
     session.start_transaction().write_concern(WriteConcern::majority()).await.unwrap();
 }
 
@@ -112,9 +113,9 @@ async fn read_preference_in_a_transaction_must_be_primary() {
     let nearest = SelectionCriteria::from(ReadPreference::nearest(None));
     let mut session = client.start_session().await.unwrap();
     session.start_transaction().selection_criteria(nearest).await.unwrap();
-    counters.update_one(doc! {}, one_more()).session(&mut session).await.unwrap();
+    counters.update_one(doc! {}, increment_n()).session(&mut session).await.unwrap();
     let error = counters.find_one(doc! {}).session(&mut session).await.unwrap_err();
-    assert_says(&error, "read preference in a transaction must be primary");
+    assert_message_contains(&error, "read preference in a transaction must be primary");
     session.commit_transaction().await.unwrap();
     assert_eq!(count(&counters).await, 1);
 }
@@ -125,7 +126,7 @@ async fn a_snapshot_session_has_no_transactions() {
     let client = client().await;
     let mut session = client.start_session().snapshot(true).await.unwrap();
     let error = session.start_transaction().await.unwrap_err();
-    assert_says(&error, "Transactions are not supported in snapshot sessions");
+    assert_message_contains(&error, "Transactions are not supported in snapshot sessions");
 }
 
 #[tokio::test]
@@ -137,5 +138,5 @@ async fn a_standalone_server_has_no_transactions() {
     database.run_command(doc! { "ping": 1 }).await.unwrap();
     let mut session = client.start_session().await.unwrap();
     let error = session.start_transaction().await.unwrap_err();
-    assert_says(&error, "not supported by this deployment");
+    assert_message_contains(&error, "not supported by this deployment");
 }

@@ -1,4 +1,4 @@
-//! Commits that fail: what is tried, and what is known of the transaction afterwards.
+//! Commits that fail: retries, outcomes and the state of the transaction.
 
 use super::*;
 
@@ -38,7 +38,7 @@ async fn a_commit_with_lost_replies_is_maybe_applied_and_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn a_later_commit_keeps_the_outcome_of_a_lost_one() {
+async fn later_commit_keeps_the_outcome_of_a_commit_with_a_lost_reply() {
     let deployment = Deployment::primary();
     let observed = ObservedClient::new(&deployment, "").await;
     let mut session = begin(&observed).await;
@@ -46,7 +46,7 @@ async fn a_later_commit_keeps_the_outcome_of_a_lost_one() {
     deployment.inject(&[Fault::LostReply; 2]);
     commit(&mut session).await.unwrap_err();
     drop(deployment);
-    // Nobody answers any more, so that there is nothing to wait for but time.
+    // The server does not respond, so only the time-out ends the selection.
     tokio::time::pause();
     for _ in 0..2 {
         let error = commit(&mut session).await.unwrap_err();
@@ -62,7 +62,7 @@ async fn a_commit_without_a_server_is_not_sent() {
     let mut session = begin(&observed).await;
     insert(&observed, &mut session).await.unwrap();
     drop(deployment);
-    // Nobody answers any more, so that there is nothing to wait for but time.
+    // The server does not respond, so only the time-out ends the selection.
     tokio::time::pause();
     observed.client.database("db").run_command(doc! { "ping": 1 }).await.unwrap_err();
     let error = commit(&mut session).await.unwrap_err();
@@ -128,7 +128,7 @@ async fn a_dropped_commit_can_be_repeated() {
     deployment.inject(&[Fault::HeldReply]);
     let sent = deployment.server().wait_for(|log| !log.named("commitTransaction").is_empty());
     tokio::select! {
-        done = session.commit_transaction() => panic!("nobody answered: {done:?}"),
+        done = session.commit_transaction() => panic!("unexpected reply: {done:?}"),
         _ = sent => {}
     }
     assert_eq!(session.transaction_state(), TransactionState::Committed { empty: false });
@@ -138,7 +138,7 @@ async fn a_dropped_commit_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn a_later_commit_keeps_the_outcome_of_a_dropped_one() {
+async fn later_commit_keeps_the_outcome_of_a_dropped_commit() {
     let deployment = Deployment::primary();
     let observed = ObservedClient::new(&deployment, "").await;
     let mut session = begin(&observed).await;
@@ -146,14 +146,14 @@ async fn a_later_commit_keeps_the_outcome_of_a_dropped_one() {
     deployment.inject(&[Fault::HeldReply, Fault::CommandError(NO_SUCH_TRANSACTION, TRANSIENT)]);
     let sent = deployment.server().wait_for(|log| !log.named("commitTransaction").is_empty());
     tokio::select! {
-        done = session.commit_transaction() => panic!("nobody answered: {done:?}"),
+        done = session.commit_transaction() => panic!("unexpected reply: {done:?}"),
         _ = sent => {}
     }
-    // The first may still be carried out.
+    // The first attempt may still be executed.
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");
     drop(deployment);
-    // Nobody answers any more, so that there is nothing to wait for but time.
+    // The server does not respond, so only the time-out ends the selection.
     tokio::time::pause();
     let error = commit(&mut session).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::MaybeApplied, "{error:?}");

@@ -1,4 +1,4 @@
-//! The time limit of a transaction: what shares it, and that it ends with the transaction.
+//! Time-out of a transaction: it covers all operations of the transaction, and ends with it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const TIMEOUT: Duration = Duration::from_millis(100);
 const MAX_TIME_EXPIRED: i32 = 50;
-/// Longer than any test takes.
+/// Time-out that no test reaches.
 const LONG_TIMEOUT: Duration = Duration::from_secs(600);
 
 async fn begin_within(observed: &ObservedClient, timeout: Duration) -> ClientSession {
@@ -17,7 +17,7 @@ async fn begin_within(observed: &ObservedClient, timeout: Duration) -> ClientSes
     session
 }
 
-/// Checks that what is done in the session has no time limit, and may have one of its own.
+/// Checks that operations of the session have no time-out, and can have their own.
 async fn assert_unlimited(observed: &ObservedClient, session: &mut ClientSession, after: &str) {
     insert(observed, session).await.unwrap_or_else(|error| panic!("{after}: {error}"));
     let sent = observed.started("insert").pop().unwrap().command;
@@ -110,7 +110,7 @@ async fn waiting_for_a_dropped_operation_counts_towards_the_timeout() {
         }
     }
     let late = observed.books.insert_one(doc! {}).timeout(TIMEOUT).session(&mut session);
-    // A forgotten one would be waited for much longer.
+    // The wait for a dropped operation would be much longer.
     let (ended, ()) = tokio::join!(bounded(late), clock.pass(TIMEOUT));
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
@@ -157,7 +157,7 @@ async fn an_operation_that_timed_out_unpins_its_connection_behind_a_load_balance
     let log = deployment.server().log();
     let inserts = log.connections_of("insert");
     assert_eq!(inserts[0], inserts[1]);
-    assert_ne!(inserts[1], inserts[2], "the reply that is due would be taken for another");
+    assert_ne!(inserts[1], inserts[2], "the next command uses another connection");
     observed.started("insert");
 }
 
@@ -228,7 +228,7 @@ async fn transactions_have_the_timeout_of_the_default_transaction_options() {
 }
 
 #[tokio::test]
-async fn a_failed_start_keeps_the_timeout_of_the_transaction_in_progress() {
+async fn failed_start_transaction_keeps_the_timeout_of_the_transaction_in_progress() {
     let deployment = Deployment::primary();
     let observed = ObservedClient::new(&deployment, "").await;
     let mut session = begin_within(&observed, LONG_TIMEOUT).await;
@@ -278,7 +278,7 @@ async fn the_abort_of_a_dropped_session_has_its_own_timeout_after_a_dropped_oper
     }
     drop(dropped);
     drop(session);
-    // As long as a forgotten operation is waited for, which is longer than the client's limit.
+    // Time that the driver waits for a dropped operation, which exceeds the time-out of the client.
     clock.pass(Duration::from_secs(3)).await;
     deployment.server().wait_for(|log| !log.named("abortTransaction").is_empty()).await;
 }
@@ -379,7 +379,7 @@ async fn and_run2_on_a_silent_server_ends_at_its_deadline() {
         tokio::join!(bounded(run), deployment.expire_without_reply(&clock, "insert", 1, limit));
     let error = ended.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
-    // The abort is not answered either, and the call does not wait for it.
+    // The abort gets no reply, and the call does not wait for it.
     let aborted = |log: &common::ServerLog| !log.named("abortTransaction").is_empty();
     bounded(deployment.server().wait_for(aborted)).await;
 }

@@ -1,8 +1,7 @@
-//! Dropped futures inside a transaction: no command leaves the transaction that it was built in, and
-//! no transaction stays open on the server.
+//! Dropped futures in a transaction: no command leaves the transaction that it was built in, and no transaction
+//! remains open on the server.
 //!
-//! The runtime has one thread, so a task that an operation hands its command to runs only after the
-//! test has dropped what it wants to drop.
+//! The runtime has one thread, so the task of an operation runs only after the test has dropped its future.
 
 use std::{pin::pin, time::Duration};
 
@@ -13,7 +12,7 @@ use super::{
     *,
 };
 
-/// Polls an operation once, so that its command is handed to a task, and drops it.
+/// Polls an operation once, so that the task of its command is spawned, then drops it.
 async fn begin_and_drop<T>(operation: impl IntoFuture<Output = T>) {
     let mut operation = pin!(operation.into_future());
     assert!(poll!(operation.as_mut()).is_pending(), "the operation ended at its first poll");
@@ -27,7 +26,7 @@ fn is_in_transaction(request: &Request) -> bool {
     request.body.get_bool("autocommit").is_ok_and(|autocommit| !autocommit)
 }
 
-/// Asserts that every `insert` on the wire belongs to a transaction.
+/// Checks that every `insert` is part of a transaction.
 #[track_caller]
 fn assert_all_inserts_in_a_transaction(deployment: &Deployment) {
     for request in deployment.requests("insert") {
@@ -53,14 +52,14 @@ async fn a_command_spawned_before_the_session_is_dropped_stays_in_its_transactio
 }
 
 #[tokio::test]
-async fn a_first_command_spawned_before_the_session_is_dropped_starts_no_transaction() {
+async fn first_command_spawned_before_the_session_is_dropped_starts_no_transaction() {
     let deployment = Deployment::primary();
     let observed = ObservedClient::new(&deployment, "").await;
     observed.ping().await;
     let mut session = begin(&observed).await;
     insert_and_drop(&observed, &mut session).await;
     drop(session);
-    // The task of the dropped operation is older, and needs no more steps than these.
+    // The task of the dropped operation was spawned earlier, and needs at most this number of polls.
     for _ in 0..3 {
         observed.ping().await;
     }
@@ -82,7 +81,7 @@ async fn a_command_spawned_before_an_abort_is_not_sent_after_it() {
 }
 
 #[tokio::test]
-async fn a_get_more_spawned_before_the_session_is_dropped_is_not_sent_outside() {
+async fn get_more_spawned_before_the_session_is_dropped_is_not_sent_outside_the_transaction() {
     let batch = |field: &str, documents: Vec<Document>| {
         let cursor = doc! { "id": 7_i64, "ns": "db.books", field: documents };
         Some(vec![Step::Reply(doc! { "ok": 1, "cursor": cursor })])
@@ -110,7 +109,7 @@ async fn a_get_more_spawned_before_the_session_is_dropped_is_not_sent_outside() 
 }
 
 #[tokio::test]
-async fn dropping_and_run_aborts_its_transaction_though_the_session_lives() {
+async fn dropping_and_run_aborts_the_transaction_of_a_live_session() {
     let deployment = Deployment::primary();
     let observed = ObservedClient::new(&deployment, "").await;
     let mut session = observed.client.start_session().await.unwrap();
@@ -127,7 +126,7 @@ async fn dropping_and_run_aborts_its_transaction_though_the_session_lives() {
         }
     }
     assert_eq!(session.transaction_state(), TransactionState::Aborted);
-    // What follows in the session waits for the abort, and is no part of the transaction.
+    // The next operation of the session waits for the abort, and is not part of the transaction.
     insert(&observed, &mut session).await.unwrap();
     assert_eq!(observed.numbers("abortTransaction"), [Some(1)]);
     let last = deployment.requests("insert").pop().unwrap();
@@ -173,7 +172,7 @@ async fn the_abort_of_a_dropped_transaction_goes_to_its_mongos() {
 }
 
 #[tokio::test]
-async fn an_abort_that_was_dropped_unsent_is_sent_when_the_session_is_used_again() {
+async fn abort_dropped_before_sending_is_sent_with_the_next_operation_of_the_session() {
     let deployment = Deployment::primary();
     let observed = ObservedClient::new(&deployment, "maxPoolSize=1").await;
     let mut session = begin(&observed).await;
@@ -183,7 +182,7 @@ async fn an_abort_that_was_dropped_unsent_is_sent_when_the_session_is_used_again
         async move { bounded(database.run_command(doc! { "slow": 1 })).await }
     });
     deployment.server().wait_for(|log| !log.named("slow").is_empty()).await;
-    // It waits for the only connection.
+    // The abort waits for the only connection.
     begin_and_drop(session.abort_transaction()).await;
     deployment.gate.open();
     slow.await.unwrap().unwrap_err();
@@ -206,7 +205,7 @@ async fn shutdown_waits_for_the_abort_of_a_dropped_session() {
 
 const OVERLOADED: Fault = Fault::CommandError(462, &["SystemOverloadedError", "RetryableError"]);
 
-/// A session whose commit was rejected by an overloaded server until the retries ended.
+/// Session whose commit an overloaded server rejected until the retries ended.
 async fn with_rejected_commit(deployment: &Deployment, observed: &ObservedClient) -> ClientSession {
     let mut session = begin(observed).await;
     insert(observed, &mut session).await.unwrap();
@@ -238,7 +237,7 @@ async fn a_transaction_whose_commit_was_rejected_is_aborted_before_the_next_begi
 }
 
 #[tokio::test]
-async fn a_rejected_commit_can_be_sent_again() {
+async fn rejected_commit_can_be_repeated() {
     let deployment = Deployment::primary();
     let observed = ObservedClient::new(&deployment, "maxAdaptiveRetries=0").await;
     let mut session = with_rejected_commit(&deployment, &observed).await;
@@ -250,7 +249,7 @@ async fn a_rejected_commit_can_be_sent_again() {
 }
 
 #[tokio::test]
-async fn a_rejected_abort_is_sent_again_with_the_end_of_its_session() {
+async fn rejected_abort_is_repeated_when_its_session_is_dropped() {
     let deployment = Deployment::primary();
     let observed = ObservedClient::new(&deployment, "maxAdaptiveRetries=0").await;
     let mut session = begin(&observed).await;
@@ -292,7 +291,7 @@ async fn a_background_abort_waits_for_a_connection_as_long_as_the_transaction_ma
     clock.pass(Duration::from_secs(20)).await;
     deployment.gate.open();
     slow.await.unwrap().unwrap_err();
-    // The connection broke: the next one is made after the next heartbeat.
+    // The connection broke. A new one is established after the next heartbeat.
     let aborted = observed.commands.wait_for(1, |it| is_end_of(it, "abortTransaction"));
     clock.pass_until(Duration::from_millis(100), aborted).await;
 }

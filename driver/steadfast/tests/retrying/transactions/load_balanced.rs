@@ -1,10 +1,10 @@
-//! Behind a load balancer a transaction stays with its connection.
+//! Load-balanced mode: a transaction is pinned to its connection.
 
 use steadfast::bson::Bson;
 
 use super::*;
 
-/// One connection, and so long to wait for it.
+/// One connection, with this wait queue time-out.
 const SCARCE: &str = "maxPoolSize=1&waitQueueTimeoutMS=100";
 const QUEUE: std::time::Duration = std::time::Duration::from_millis(100);
 
@@ -15,7 +15,7 @@ async fn balanced(options: &str) -> (Deployment, ObservedClient) {
     (deployment, observed)
 }
 
-/// Whether another operation finds a connection, before the time to wait for one has passed.
+/// Returns `true` if another operation gets a connection before the wait queue time-out.
 async fn is_connection_free(observed: &ObservedClient, clock: &Clock) -> bool {
     let is_begun = |event: &CmapEvent| matches!(event, CmapEvent::ConnectionCheckoutStarted(_));
     let begun = observed.pools.seen().iter().filter(|event| is_begun(event)).count();
@@ -25,7 +25,7 @@ async fn is_connection_free(observed: &ObservedClient, clock: &Clock) -> bool {
         observed.pools.wait_for(begun + 1, is_begun).await;
         let seen = observed.pools.seen();
         let mut since = seen.iter().rev().take_while(|event| !is_begun(event));
-        // It may be given one, or one is made for it.
+        // It gets an idle connection or a new one.
         let is_served = |event: &CmapEvent| {
             use CmapEvent::{ConnectionCheckedOut, ConnectionCreated};
             matches!(event, ConnectionCheckedOut(_) | ConnectionCreated(_))
@@ -62,7 +62,7 @@ async fn a_transaction_pins_one_connection() {
 }
 
 #[tokio::test]
-async fn the_connection_stays_pinned_until_the_session_is_used_otherwise() {
+async fn connection_stays_pinned_until_an_operation_outside_the_transaction() {
     let (_deployment, observed) = balanced(SCARCE).await;
     let clock = Clock::stopped();
     let mut session = begin(&observed).await;
@@ -121,7 +121,7 @@ async fn cursors_of_the_transaction_share_its_connection() {
     insert(&observed, &mut session).await.unwrap();
     while bounded(cursor.advance(&mut session)).await.unwrap() {}
     insert(&observed, &mut session).await.unwrap();
-    // One that is not read to its end ends with the transaction, and is in nobody's way before.
+    // A cursor that is not exhausted ends with the transaction, and does not block other operations.
     let find = observed.books.find(doc! {}).batch_size(1).session(&mut session);
     drop(bounded(find).await.unwrap());
     insert(&observed, &mut session).await.unwrap();
@@ -134,7 +134,7 @@ async fn cursors_of_the_transaction_share_its_connection() {
 }
 
 #[tokio::test]
-async fn a_dropped_operation_ends_before_the_next_uses_its_connection() {
+async fn dropped_operation_ends_before_the_next_uses_the_pinned_connection() {
     let _clock = Clock::stopped();
     let (deployment, observed) = balanced("maxPoolSize=2").await;
     let mut session = begin(&observed).await;
@@ -148,7 +148,7 @@ async fn a_dropped_operation_ends_before_the_next_uses_its_connection() {
     deployment.gate.open();
     abort(&mut session).await;
     assert!(!session.is_pinned());
-    // The connection broke, which was known before the abort was sent.
+    // The connection was broken before the abort was sent.
     let ends = observed.commands.seen();
     let failed = ends.iter().position(|it| matches!(it, CommandEvent::Failed(_)));
     let aborted = ends.iter().position(

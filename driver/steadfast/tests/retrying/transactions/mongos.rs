@@ -1,4 +1,4 @@
-//! In a sharded cluster a transaction stays with the router that it began on, as long as that helps.
+//! Sharded clusters: a transaction is pinned to the mongos of its first operation, until a transient error.
 
 use super::*;
 
@@ -70,7 +70,7 @@ async fn a_commit_is_recovered_by_the_other_mongos() {
         commit(&mut session).await.unwrap();
         assert!(!session.is_pinned());
         let [first, second] = &observed.started("commitTransaction")[..] else {
-            panic!("it is tried twice")
+            panic!("expected two attempts")
         };
         assert_ne!(first.connection.address, second.connection.address);
         let tokens = [first, second].map(|it| it.command.get_document("recoveryToken").unwrap());
@@ -107,7 +107,7 @@ async fn an_abort_goes_to_the_pinned_mongos_and_its_retry_to_another() {
     deployment.inject(&[Fault::CommandError(HOST_UNREACHABLE, RETRYABLE)]);
     abort(&mut session).await;
     let [first, second] = &observed.started("abortTransaction")[..] else {
-        panic!("it is tried twice")
+        panic!("expected two attempts")
     };
     assert_eq!(first.connection.address, router);
     assert_ne!(second.connection.address, router);

@@ -17,16 +17,16 @@ fn is_end_of(event: &CommandEvent, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn retry_of_a_later_operation_stays_on_the_mongos_of_its_transaction() {
+async fn retry_of_a_later_operation_goes_to_the_pinned_mongos() {
     let clock = Clock::stopped();
-    // Without streaming, every connection but the monitor's belongs to an operation.
+    // Without streaming, every connection except that of the monitor is used by operations.
     let options = "maxIdleTimeMS=1&serverMonitoringMode=poll";
     for _ in 0..10 {
         let (deployment, observed) = two_mongos(options).await;
         let mut session = begin(&observed).await;
         insert(&observed, &mut session).await.unwrap();
         let mongos = observed.addresses("insert");
-        // The idle connection expires, by the real clock; the handshake of the next one is cut.
+        // The idle connection expires, by the real clock; the handshake of the next one fails.
         std::thread::sleep(Duration::from_millis(2));
         deployment.cut_handshakes(1);
         let inserted = insert(&observed, &mut session);

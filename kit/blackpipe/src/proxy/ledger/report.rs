@@ -11,17 +11,17 @@ impl Ledger {
     /// Converts the ledger to a document with `counts`, `writes` and the last `entries`. A command
     /// or namespace (collection or database) filters all three.
     pub fn to_document(&self, command: Option<&str>, namespace: Option<&str>) -> Document {
-        let wanted = |name: &str, place: &str| {
-            let inside = |wanted| place == wanted || place.split('.').next() == Some(wanted);
-            command.is_none_or(|wanted| wanted == name) && namespace.is_none_or(inside)
+        let expected = |name: &str, place: &str| {
+            let inside = |expected| place == expected || place.split('.').next() == Some(expected);
+            command.is_none_or(|expected| expected == name) && namespace.is_none_or(inside)
         };
-        let counts = self.counts().filter(|(_, name, place, _)| wanted(name, place));
-        let writes = self.writes().filter(|write| wanted(&write.command, &write.namespace));
+        let counts = self.counts().filter(|(_, name, place, _)| expected(name, place));
+        let writes = self.writes().filter(|write| expected(&write.command, &write.namespace));
         let mut entries: Vec<Bson> = self
             .entries
             .iter()
             .rev()
-            .filter(|entry| wanted(&entry.command, &entry.namespace))
+            .filter(|entry| expected(&entry.command, &entry.namespace))
             .take(MAX_REPORTED_ENTRIES)
             .map(|entry| entry.to_document().into())
             .collect();

@@ -21,7 +21,7 @@ fn done() -> ReplySummary {
     ReplySummary { ok: true, n: Some(2), changed: Some(2), ..ReplySummary::default() }
 }
 
-fn refused() -> ReplySummary {
+fn rejected() -> ReplySummary {
     ReplySummary { code: Some(10107), ..ReplySummary::default() }
 }
 
@@ -74,7 +74,7 @@ fn partially_executed_batch_is_completed_by_a_retry() {
 #[test]
 fn errors_are_not_executions_and_double_executions_are_detected() {
     let mut ledger = Ledger::default();
-    send(&mut ledger, insert(Some(1)), Some(refused()));
+    send(&mut ledger, insert(Some(1)), Some(rejected()));
     assert_eq!(ledger.count("insert", "shop.orders").executions, 0);
     send(&mut ledger, insert(Some(1)), Some(done()));
     assert!(!ledger.anything_applied_twice());
@@ -128,7 +128,7 @@ fn repeated_commit_counts_one_execution() {
     assert!(send(&mut ledger, end("commitTransaction"), Some(ended)));
     assert!(send(&mut ledger, end("commitTransaction"), Some(ended)));
     // An abort is another write with the same number.
-    assert!(!send(&mut ledger, end("abortTransaction"), Some(refused())));
+    assert!(!send(&mut ledger, end("abortTransaction"), Some(rejected())));
     let [write] = ledger.writes().collect::<Vec<_>>()[..] else { panic!("one write") };
     assert_eq!((write.attempts, write.deliveries, write.acknowledged), (3, 3, 2));
     assert_eq!((write.executions, write.from_record, write.errors), (1, 1, 0));

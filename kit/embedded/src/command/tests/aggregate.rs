@@ -11,9 +11,9 @@ fn aggregate(collection: impl Into<Bson>, pipeline: Vec<Document>) -> Document {
 #[test]
 fn aggregate_rejects_invalid_arguments() {
     let mut server = TestServer::with(numbers(2));
-    let mut refused = |command| server.expect_error(command);
+    let mut rejected = |command| server.expect_error(command);
     assert_eq!(
-        refused(doc! { "aggregate": "c", "pipeline": [] }),
+        rejected(doc! { "aggregate": "c", "pipeline": [] }),
         (
             9,
             "The 'cursor' option is required, except for aggregate with the explain argument"
@@ -21,34 +21,34 @@ fn aggregate_rejects_invalid_arguments() {
         )
     );
     assert_eq!(
-        refused(doc! { "aggregate": "c", "cursor": {} }),
+        rejected(doc! { "aggregate": "c", "cursor": {} }),
         (40414, "BSON field 'aggregate.pipeline' is missing but a required field".into())
     );
     assert_eq!(
-        refused(doc! { "aggregate": "c", "pipeline": 5, "cursor": {} }),
+        rejected(doc! { "aggregate": "c", "pipeline": 5, "cursor": {} }),
         (14, "'pipeline' option must be specified as an array".into())
     );
     assert_eq!(
-        refused(doc! { "aggregate": "c", "pipeline": [5], "cursor": {} }),
+        rejected(doc! { "aggregate": "c", "pipeline": [5], "cursor": {} }),
         (14, "Each element of the 'pipeline' array must be an object".into())
     );
     assert_eq!(
-        refused(doc! { "aggregate": "c", "pipeline": [], "cursor": { "foo": 0 } }),
+        rejected(doc! { "aggregate": "c", "pipeline": [], "cursor": { "foo": 0 } }),
         (40415, "BSON field 'cursor.foo' is an unknown field.".into())
     );
     assert_eq!(
-        refused(doc! { "aggregate": "c", "pipeline": [], "cursor": 5 }),
+        rejected(doc! { "aggregate": "c", "pipeline": [], "cursor": 5 }),
         (14, "cursor field must be missing or an object".into())
     );
     assert_eq!(
-        refused(aggregate(1, vec![])),
+        rejected(aggregate(1, vec![])),
         (73, "{aggregate: 1} is not valid for an empty pipeline.".into())
     );
     assert_eq!(
-        refused(aggregate(1, vec![doc! { "$match": {} }])),
+        rejected(aggregate(1, vec![doc! { "$match": {} }])),
         (73, "{aggregate: 1} is not valid for '$match'; a collection is required.".into())
     );
-    assert_eq!(refused(aggregate(2, vec![])).0, 9);
+    assert_eq!(rejected(aggregate(2, vec![])).0, 9);
 }
 
 #[test]

@@ -47,32 +47,32 @@ fn list_collections_returns_options() {
 #[test]
 fn create_rejects_invalid_options() {
     let mut server = TestServer::new();
-    let mut refused = |command| server.expect_error(command);
+    let mut rejected = |command| server.expect_error(command);
     assert_eq!(
-        refused(doc! { "create": "x", "capped": true }),
+        rejected(doc! { "create": "x", "capped": true }),
         (72, "the 'size' field is required when 'capped' is true".into())
     );
-    assert_eq!(refused(doc! { "create": "x", "size": 5 }).0, 72);
-    assert_eq!(refused(doc! { "create": "x", "expireAfterSeconds": 5 }).0, 72);
-    assert_eq!(refused(doc! { "create": "x", "validator": 5 }).0, 14);
-    assert_eq!(refused(doc! { "create": "x", "validator": { "$foo": 1 } }).0, 2);
+    assert_eq!(rejected(doc! { "create": "x", "size": 5 }).0, 72);
+    assert_eq!(rejected(doc! { "create": "x", "expireAfterSeconds": 5 }).0, 72);
+    assert_eq!(rejected(doc! { "create": "x", "validator": 5 }).0, 14);
+    assert_eq!(rejected(doc! { "create": "x", "validator": { "$foo": 1 } }).0, 2);
     assert_eq!(
-        refused(doc! { "create": "x", "validationLevel": "y" }),
+        rejected(doc! { "create": "x", "validationLevel": "y" }),
         (
             2,
             "Enumeration value 'y' for field 'create.validationLevel' is not a valid value.".into()
         )
     );
-    assert_eq!(refused(doc! { "create": "a$b" }), (73, "Invalid collection name: a$b".into()));
+    assert_eq!(rejected(doc! { "create": "a$b" }), (73, "Invalid collection name: a$b".into()));
     assert_eq!(
-        refused(doc! { "create": "system.foo" }),
+        rejected(doc! { "create": "system.foo" }),
         (73, "Invalid system namespace: d.system.foo".into())
     );
-    assert_eq!(refused(doc! { "create": "x".repeat(300) }).0, 73);
-    assert_eq!(refused(doc! { "create": "x", "autoIndexId": false }).0, 50001);
-    assert_eq!(refused(doc! { "create": "x", "timeseries": { "timeField": "t" } }).0, 238);
+    assert_eq!(rejected(doc! { "create": "x".repeat(300) }).0, 73);
+    assert_eq!(rejected(doc! { "create": "x", "autoIndexId": false }).0, 50001);
+    assert_eq!(rejected(doc! { "create": "x", "timeseries": { "timeField": "t" } }).0, 238);
     assert_eq!(
-        refused(doc! { "create": "x", "foo": 1 }),
+        rejected(doc! { "create": "x", "foo": 1 }),
         (40415, "BSON field 'create.foo' is an unknown field.".into())
     );
 }

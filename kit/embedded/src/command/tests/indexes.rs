@@ -69,27 +69,27 @@ fn failed_index_build_builds_no_index() {
 #[test]
 fn create_indexes_rejects_invalid_specifications() {
     let mut server = TestServer::with(numbers(1));
-    let mut refused = |command| server.expect_error(command);
-    assert_eq!(refused(create([])), (2, "Must specify at least one index to create".into()));
+    let mut rejected = |command| server.expect_error(command);
+    assert_eq!(rejected(create([])), (2, "Must specify at least one index to create".into()));
     assert_eq!(
-        refused(doc! { "createIndexes": "c" }),
+        rejected(doc! { "createIndexes": "c" }),
         (40414, "BSON field 'createIndexes.indexes' is missing but a required field".into())
     );
     assert_eq!(
-        refused(doc! { "createIndexes": "c", "indexes": [5] }),
+        rejected(doc! { "createIndexes": "c", "indexes": [5] }),
         (
             14,
             "BSON field 'createIndexes.indexes.0' is the wrong type 'int', expected type 'object'"
                 .into()
         )
     );
-    assert_eq!(refused(create([doc! { "key": { "e": 0 }, "name": "x" }])).0, 67);
-    assert_eq!(refused(create([doc! { "key": { "e": 1 } }])).0, 9);
+    assert_eq!(rejected(create([doc! { "key": { "e": 0 }, "name": "x" }])).0, 67);
+    assert_eq!(rejected(create([doc! { "key": { "e": 1 } }])).0, 9);
     let twice = doc! { "key": { "b": 1 }, "name": "b_1" };
-    assert_eq!(refused(create([twice.clone(), twice])).0, 68);
+    assert_eq!(rejected(create([twice.clone(), twice])).0, 68);
     let mut command = create([doc! { "key": { "q": 1 }, "name": "q" }]);
     command.insert("commitQuorum", "foo");
-    assert_eq!(refused(command).0, 79);
+    assert_eq!(rejected(command).0, 79);
 }
 
 #[test]

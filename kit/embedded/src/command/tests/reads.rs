@@ -56,9 +56,9 @@ fn cursor_stays_open_until_exhausted() {
 #[test]
 fn find_rejects_invalid_arguments() {
     let mut server = TestServer::with(numbers(3));
-    let mut refused = |command| server.expect_error(command);
+    let mut rejected = |command| server.expect_error(command);
     assert_eq!(
-        refused(doc! { "find": "c", "limit": "x" }),
+        rejected(doc! { "find": "c", "limit": "x" }),
         (
             14,
             "BSON field 'FindCommandRequest.limit' is the wrong type 'string', expected types \
@@ -67,35 +67,35 @@ fn find_rejects_invalid_arguments() {
         )
     );
     assert_eq!(
-        refused(doc! { "find": "c", "foo": 1 }),
+        rejected(doc! { "find": "c", "foo": 1 }),
         (40415, "BSON field 'FindCommandRequest.foo' is an unknown field.".into())
     );
     assert_eq!(
-        refused(doc! { "find": "c", "skip": -1 }),
+        rejected(doc! { "find": "c", "skip": -1 }),
         (51024, "BSON field 'skip' value must be >= 0, actual value '-1'".into())
     );
     assert_eq!(
-        refused(doc! { "find": "c", "filter": 1 }),
+        rejected(doc! { "find": "c", "filter": 1 }),
         (14, "Expected field filterto be of type object".into())
     );
-    assert_eq!(refused(doc! { "find": 1 }), (73, "collection name has invalid type int".into()));
-    assert_eq!(refused(doc! { "find": "" }), (73, "Invalid namespace specified 'd.'".into()));
+    assert_eq!(rejected(doc! { "find": 1 }), (73, "collection name has invalid type int".into()));
+    assert_eq!(rejected(doc! { "find": "" }), (73, "Invalid namespace specified 'd.'".into()));
     assert_eq!(
-        refused(doc! { "find": "a$b" }),
+        rejected(doc! { "find": "a$b" }),
         (73, "Invalid collection name specified 'd.a$b".into())
     );
     assert_eq!(
-        refused(doc! { "find": "c", "awaitData": true }),
+        rejected(doc! { "find": "c", "awaitData": true }),
         (9, "Cannot set 'awaitData' without also setting 'tailable'".into())
     );
-    assert_eq!(refused(doc! { "find": "c", "tailable": true }).0, 2);
-    assert_eq!(refused(doc! { "find": "c", "hint": { "z": 1 } }).0, 2);
+    assert_eq!(rejected(doc! { "find": "c", "tailable": true }).0, 2);
+    assert_eq!(rejected(doc! { "find": "c", "hint": { "z": 1 } }).0, 2);
     assert_eq!(
-        refused(doc! { "find": "c", "hint": 1 }),
+        rejected(doc! { "find": "c", "hint": 1 }),
         (9, "Hint must be a string or an object".into())
     );
     assert_eq!(
-        refused(doc! { "find": "c", "singleBatch": 1 }),
+        rejected(doc! { "find": "c", "singleBatch": 1 }),
         (14, "Field 'singleBatch' should be a boolean value, but found: int".into())
     );
 }
@@ -147,30 +147,30 @@ fn hint_decides_documents_and_order() {
 fn get_more_rejects_invalid_arguments() {
     let mut server = TestServer::with(numbers(5));
     let id = cursor_id(&server.ok(doc! { "find": "c", "batchSize": 1 }));
-    let mut refused = |command| server.expect_error(command);
+    let mut rejected = |command| server.expect_error(command);
     assert_eq!(
-        refused(doc! { "getMore": 5, "collection": "c" }),
+        rejected(doc! { "getMore": 5, "collection": "c" }),
         (14, "BSON field 'getMore.getMore' is the wrong type 'int', expected type 'long'".into())
     );
     assert_eq!(
-        refused(doc! { "getMore": id }),
+        rejected(doc! { "getMore": id }),
         (40414, "BSON field 'getMore.collection' is missing but a required field".into())
     );
     assert_eq!(
-        refused(doc! { "getMore": id, "collection": "x" }),
+        rejected(doc! { "getMore": id, "collection": "x" }),
         (
             13,
             "Requested getMore on namespace 'd.x', but cursor belongs to a different namespace d.c"
                 .into()
         )
     );
-    assert_eq!(refused(doc! { "getMore": id, "collection": "c", "maxTimeMS": 100 }).0, 2);
+    assert_eq!(rejected(doc! { "getMore": id, "collection": "c", "maxTimeMS": 100 }).0, 2);
     assert_eq!(
-        refused(doc! { "getMore": 12345_i64, "collection": "c" }),
+        rejected(doc! { "getMore": 12345_i64, "collection": "c" }),
         (43, "cursor id 12345 not found".into())
     );
     assert_eq!(
-        refused(doc! { "killCursors": "c", "cursors": [5] }),
+        rejected(doc! { "killCursors": "c", "cursors": [5] }),
         (
             14,
             "BSON field 'killCursors.cursors.0' is the wrong type 'int', expected type 'long'"

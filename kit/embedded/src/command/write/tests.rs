@@ -144,7 +144,7 @@ impl WriteTestServer {
     }
 
     fn expect_error(&mut self, command: Document) -> (i32, String) {
-        let fault = self.run(command).expect_err("the command is refused");
+        let fault = self.run(command).expect_err("the command is rejected");
         (fault.code.number, fault.message)
     }
 

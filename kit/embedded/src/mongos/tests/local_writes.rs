@@ -163,7 +163,7 @@ async fn lookup_and_out_work_across_shards() {
     assert_eq!(ids(&batch(&reply)), [2, 3, 4]);
     let stages = vec![doc! { "$merge": "messages" }];
     let reply = it.run(doc! { "aggregate": "copies", "pipeline": stages, "cursor": {} }).await;
-    assert_eq!(reply.get_i32("code").unwrap(), 115, "into a sharded collection: refused");
+    assert_eq!(reply.get_i32("code").unwrap(), 115, "into a sharded collection: rejected");
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,11 +84,12 @@ async fn newer_cluster_time_is_gossiped() {
     let ahead = bson::Timestamp { time: now.time + 50, increment: 4 };
     let time = doc! { "clusterTime": ahead, "signature": {} };
     let reply = lab.run(doc! { "find": "c", "$clusterTime": time }).await;
-    let heard = reply.get_document("$clusterTime").unwrap().get_timestamp("clusterTime").unwrap();
-    assert_eq!(heard, ahead);
+    let reported =
+        reply.get_document("$clusterTime").unwrap().get_timestamp("clusterTime").unwrap();
+    assert_eq!(reported, ahead);
     let after = doc! { "afterClusterTime": ahead };
     assert_eq!(lab.ids_on(0, doc! { "readConcern": after.clone() }).await, [1]);
     let later = bson::Timestamp { time: ahead.time + 50, increment: 1 };
-    let refused = doc! { "find": "c", "readConcern": { "afterClusterTime": later } };
-    assert_eq!(code(&lab.run(refused).await), 72);
+    let rejected = doc! { "find": "c", "readConcern": { "afterClusterTime": later } };
+    assert_eq!(code(&lab.run(rejected).await), 72);
 }

@@ -101,7 +101,7 @@ async fn unsupported_command_in_transaction_does_not_abort_it() {
     lab.insert(1, doc! {}).await;
     lab.insert(2, starting(1, 1)).await;
     assert_eq!(code(&lab.insert(2, starting(1, 1)).await), 117);
-    let refused = [
+    let rejected = [
         (with(doc! { "count": "c" }, several(1, 1)), 263),
         (with(doc! { "find": "c", "readConcern": { "level": "snapshot" } }, several(1, 1)), 72),
         (inserting(3, with(several(1, 1), doc! { "writeConcern": { "w": 1 } })), 72),
@@ -110,7 +110,7 @@ async fn unsupported_command_in_transaction_does_not_abort_it() {
             72,
         ),
     ];
-    for (body, expected) in refused {
+    for (body, expected) in rejected {
         assert_eq!(code(&lab.run(body).await), expected);
     }
     let elsewhere = lab.run_on(0, "config", with(doc! { "find": "c" }, several(1, 1))).await;

@@ -86,7 +86,7 @@ fn step_down_elects_another_member_at_once() {
     let before = lab.state.signals(0).0;
     lab.state.step_down(0, lab.now + milliseconds(5000), lab.now);
     assert_eq!(lab.state.primary(), Some(1));
-    assert!(lab.state.signals(0).0 > before, "clients are told");
+    assert!(lab.state.signals(0).0 > before, "clients are notified");
     assert_eq!(lab.state.hello(0, lab.now).get_str("primary").unwrap(), "localhost:27018");
 }
 
@@ -148,7 +148,7 @@ fn priority_zero_member_votes_but_is_never_primary() {
     lab.state.kill(0, lab.now);
     lab.advance_time(TIMEOUT * 4);
     assert_eq!(lab.state.primary(), None);
-    assert_eq!(lab.state.next_deadline(), None, "there is nobody to wait for");
+    assert_eq!(lab.state.next_deadline(), None, "no timer is set");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::set::Role;
+use crate::set::MemberRole;
 
 /// Observations, and the invariants that follow from them.
 #[derive(Default)]
@@ -20,11 +20,11 @@ struct InvariantChecker {
 impl InvariantChecker {
     fn observe(&mut self, lab: &TestState) {
         for (index, member) in lab.state.members().iter().enumerate() {
-            if member.role == Role::Primary {
+            if member.role == MemberRole::Primary {
                 let first = *self.primaries.entry(member.term).or_insert(index);
                 assert_eq!(first, index, "two primaries in term {}", member.term);
             }
-            assert!(member.oplog.has(member.commit), "a member lacks what it says is committed");
+            assert!(member.oplog.has(member.commit), "a member lacks its commit point");
             for (_, at) in self.acknowledged.iter().filter(|(_, at)| *at <= member.commit) {
                 assert!(member.oplog.has(*at), "a committed log lacks {at:?}");
             }

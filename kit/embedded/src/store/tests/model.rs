@@ -8,7 +8,7 @@ use crate::change::UpdateForm;
 
 /// A change. Values come from small ranges, so that they collide.
 #[derive(Clone, Debug)]
-enum Step {
+enum StoreStep {
     Insert(Document),
     Replace(usize, Document),
     Delete(usize),
@@ -40,15 +40,15 @@ fn fields() -> impl Strategy<Value = Document> {
     })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = StoreStep> {
     let field = || prop_oneof![Just("a"), Just("c"), Just("a.b")];
     prop_oneof![
-        6 => (0_i32..12, fields()).prop_map(|(id, fields)| Step::Insert(with_id(id.into(), fields))),
-        4 => (any::<usize>(), fields()).prop_map(|(which, fields)| Step::Replace(which, fields)),
-        3 => any::<usize>().prop_map(Step::Delete),
-        1 => (field(), any::<bool>()).prop_map(|(field, unique)| Step::Index { field, unique }),
-        1 => field().prop_map(Step::DropIndex),
-        1 => Just(Step::Snapshot),
+        6 => (0_i32..12, fields()).prop_map(|(id, fields)| StoreStep::Insert(with_id(id.into(), fields))),
+        4 => (any::<usize>(), fields()).prop_map(|(which, fields)| StoreStep::Replace(which, fields)),
+        3 => any::<usize>().prop_map(StoreStep::Delete),
+        1 => (field(), any::<bool>()).prop_map(|(field, unique)| StoreStep::Index { field, unique }),
+        1 => field().prop_map(StoreStep::DropIndex),
+        1 => Just(StoreStep::Snapshot),
     ]
 }
 
@@ -80,14 +80,14 @@ impl Model {
         })
     }
 
-    fn apply(&mut self, step: &Step) -> Option<Change> {
+    fn apply(&mut self, step: &StoreStep) -> Option<Change> {
         let count = self.documents.len();
         match step {
-            Step::Insert(document) => {
+            StoreStep::Insert(document) => {
                 self.documents.push(document.clone());
                 Some(insert(document.clone()))
             }
-            Step::Replace(which, fields) if count > 0 => {
+            StoreStep::Replace(which, fields) if count > 0 => {
                 let old = &mut self.documents[which % count];
                 *old = with_id(old.get("_id").cloned().unwrap_or(Bson::Null), fields.clone());
                 let document = Arc::new(old.clone());
@@ -97,12 +97,12 @@ impl Model {
                     by: UpdateForm::Replacement,
                 })
             }
-            Step::Delete(which) if count > 0 => {
+            StoreStep::Delete(which) if count > 0 => {
                 let old = self.documents.remove(which % count);
                 let id = old.get("_id").cloned().unwrap_or(Bson::Null);
                 Some(Change::Delete { namespace: namespace(), id })
             }
-            Step::Index { field, unique } => {
+            StoreStep::Index { field, unique } => {
                 if self.indexes.iter().any(|(known, _)| known == field) {
                     return None;
                 }
@@ -111,12 +111,12 @@ impl Model {
                     doc! { "v": 2, "key": { *field: 1 }, "name": *field, "unique": *unique },
                 ))
             }
-            Step::DropIndex(field) => {
+            StoreStep::DropIndex(field) => {
                 let at = self.indexes.iter().position(|(known, _)| known == field)?;
                 self.indexes.remove(at);
                 Some(Change::DropIndex { namespace: namespace(), name: (*field).to_owned() })
             }
-            Step::Replace(..) | Step::Delete(_) | Step::Snapshot => None,
+            StoreStep::Replace(..) | StoreStep::Delete(_) | StoreStep::Snapshot => None,
         }
     }
 }
@@ -187,7 +187,7 @@ proptest! {
         let mut model = Model::default();
         let mut snapshots = Vec::new();
         for step in steps {
-            if matches!(step, Step::Snapshot) {
+            if matches!(step, StoreStep::Snapshot) {
                 snapshots.push((store.clone(), model.clone()));
             }
             let mut next = model.clone();

@@ -95,8 +95,8 @@ proptest! {
     fn set_is_idempotent(document in document(), name in name(), value in value()) {
         let set = doc! { "$set": { name.as_str(): value.clone() } };
         let after = applied(&document, set.clone()).unwrap().unwrap_or(document);
-        let (there, wanted) = (doc! { "": after[&name].clone() }, doc! { "": value });
-        prop_assert!(identical_documents(&there, &wanted));
+        let (there, expected) = (doc! { "": after[&name].clone() }, doc! { "": value });
+        prop_assert!(identical_documents(&there, &expected));
         prop_assert!(applied(&after, set).unwrap().is_none());
     }
 

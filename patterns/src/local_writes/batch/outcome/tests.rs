@@ -9,7 +9,7 @@ use steadfast::error::WriteConcernError;
 
 /// `w` written, `r` rejected because of the document, `u` rejected for an unknown cause, `n` not applied, `?`
 /// in doubt, `a` applied and not durable, `s` not sent.
-fn letters(count: usize, answer: Result<InsertManyResult, Error>) -> String {
+fn letters(count: usize, result: Result<InsertManyResult, Error>) -> String {
     let letter = |outcome: DocumentOutcome| match outcome {
         DocumentOutcome::Written => 'w',
         DocumentOutcome::DocumentRejected(_) => 'r',
@@ -21,7 +21,7 @@ fn letters(count: usize, answer: Result<InsertManyResult, Error>) -> String {
             Outcome::AppliedNotDurable => 'a',
         },
     };
-    of_each(count, answer).into_iter().map(letter).collect()
+    of_documents(count, result).into_iter().map(letter).collect()
 }
 
 fn write_error(index: usize, code: i32) -> IndexedWriteError {
@@ -114,7 +114,7 @@ fn document_missing_in_the_reply_is_in_doubt() {
 #[test]
 fn error_of_a_document_does_not_contain_the_batch_error() {
     let error = partial_error(&[], &[(0, 11000)], false);
-    let Some(DocumentOutcome::DocumentRejected(one)) = of_each(1, Err(error)).pop() else {
+    let Some(DocumentOutcome::DocumentRejected(one)) = of_documents(1, Err(error)).pop() else {
         panic!("it was rejected")
     };
     assert!(one.is_duplicate_key_error());

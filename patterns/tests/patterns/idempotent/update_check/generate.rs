@@ -1,9 +1,9 @@
-//! Documents and updates by chance: few names and few values, so that they meet.
+//! Random documents and updates, with few names and values, so that they overlap.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use steadfast::bson::{Bson, Document, Timestamp, doc};
 
-/// An update statement, and the document that it meets; none if there is nothing yet.
+/// An update statement, and the document before it; `None` if the collection is empty.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) document: Option<Document>,
@@ -23,7 +23,7 @@ pub(super) fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Updates of elements of one array, and of arrays in these, chosen by what the same update changes.
+/// Updates of array elements, selected by fields that the same update changes.
 pub(super) fn cases_of_elements() -> impl Strategy<Value = Case> {
     let number = || (0..3_i32).prop_map(Bson::from);
     let inner = vec(fields(number(), 1..3), 0..3).prop_map(Bson::from);
@@ -80,7 +80,7 @@ fn value() -> impl Strategy<Value = Bson> {
     })
 }
 
-/// A value as there are in documents: most often an array of documents, for `$[name]` to choose from.
+/// A value of a document: most often an array of documents, for `$[name]`.
 fn stored() -> impl Strategy<Value = Bson> {
     let number = || (-2..4_i32).prop_map(Bson::from).boxed();
     let inner = vec(fields(number(), 1..4), 0..3).prop_map(Bson::from);
@@ -112,7 +112,7 @@ fn document() -> impl Strategy<Value = Document> {
     })
 }
 
-/// The document's `_id`, most often, and sometimes more.
+/// A filter: most often on `_id`, sometimes with more conditions.
 fn filter() -> impl Strategy<Value = Document> {
     let more = prop_oneof![
         8 => Just(doc! {}),
@@ -148,7 +148,7 @@ fn path() -> impl Strategy<Value = String> {
     })
 }
 
-/// Some operators, each with an argument at a path of its own; a whole document now and then.
+/// An update: some operators with different paths, or sometimes a replacement.
 fn update() -> impl Strategy<Value = Document> {
     prop_oneof![
         20 => vec(operation(), 1..4).prop_map(of_operations),
@@ -195,7 +195,7 @@ fn operation() -> impl Strategy<Value = (&'static str, String, Bson)> {
     ]
 }
 
-/// What may be demanded of an element.
+/// A condition on an array element.
 fn condition() -> impl Strategy<Value = Document> {
     let comparison = select(vec!["$eq", "$gte", "$lt", "$ne"]);
     prop_oneof![
@@ -205,7 +205,7 @@ fn condition() -> impl Strategy<Value = Document> {
     ]
 }
 
-/// A filter for each name that the paths of an update use, made of a condition.
+/// Array filters for the identifiers in an update.
 fn array_filters(update: &Document, conditions: Vec<Document>) -> Vec<Document> {
     let text = update.to_string();
     let used = ["e", "f"].into_iter().zip(conditions);

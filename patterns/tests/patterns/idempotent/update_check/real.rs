@@ -1,4 +1,4 @@
-//! The same judgement by a real server.
+//! The same comparison on a real server.
 
 use proptest::{
     strategy::{Strategy, ValueTree},
@@ -13,8 +13,8 @@ use steadfast_patterns::idempotent::update::of_update_one;
 
 use super::{bytes, generate, generate::Case};
 
-/// Carries a statement out; whether the server took it.
-async fn carry_out(collection: &Collection<Document>, case: &Case) -> bool {
+/// Executes a statement. Returns `true` if the server accepted it.
+async fn execute(collection: &Collection<Document>, case: &Case) -> bool {
     let Case { update, filter, array_filters, upsert, .. } = case;
     let mut statement = doc! { "q": filter, "u": update, "upsert": *upsert };
     if !array_filters.is_empty() {
@@ -26,14 +26,14 @@ async fn carry_out(collection: &Collection<Document>, case: &Case) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_called_idempotent_is_so_on_a_real_server() {
+async fn idempotent_update_has_the_same_result_twice_on_a_real_server() {
     testbed::require!(testbed::shared::servers());
     const CASES: usize = 1500;
     let client = Client::with_uri_str(testbed::shared::uri().unwrap()).await.unwrap();
     let name = format!("idempotent_{}", ObjectId::new());
     let collection = client.database("patterns").collection::<Document>(&name);
-    let dice = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(Config::default(), dice);
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let any = generate::cases().boxed();
     let of_elements = generate::cases_of_elements().boxed();
     let mut changing = 0;
@@ -52,12 +52,12 @@ async fn what_is_called_idempotent_is_so_on_a_real_server() {
         if let Some(document) = &case.document {
             collection.insert_one(document).await.unwrap();
         }
-        if !carry_out(&collection, &case).await {
+        if !execute(&collection, &case).await {
             continue;
         }
         let once = collection.find_one(doc! {}).await.unwrap();
         changing += usize::from(bytes(&once) != bytes(&case.document));
-        assert!(carry_out(&collection, &case).await, "the second is refused: {case:#?}");
+        assert!(execute(&collection, &case).await, "the second is rejected: {case:#?}");
         let twice = collection.find_one(doc! {}).await.unwrap();
         assert!(bytes(&once) == bytes(&twice), "{case:#?}: once {once:?}, twice {twice:?}");
         assert!(collection.count_documents(doc! {}).await.unwrap() <= 1, "{case:#?}");

@@ -44,10 +44,10 @@ const wrong = [];
 const say = (what, element) =>
     wrong.push(what + ': ' + (element.textContent || element.outerHTML).trim().slice(0, 60));
 // A table's caption, and its head where there are cards, are for screen readers only.
-const isHeard = new Set([...document.querySelectorAll('caption, thead')]
+const labelled = new Set([...document.querySelectorAll('caption, thead')]
     .filter((it) => getComputedStyle(it).clipPath !== 'none'));
 const isShown = (element) =>
-    !isHeard.has(element.closest('caption, thead')) && element.checkVisibility();
+    !labelled.has(element.closest('caption, thead')) && element.checkVisibility();
 
 // Nothing is wider than the screen. (A phone's innerWidth grows with the page.)
 const screenWidth = document.documentElement.clientWidth;

@@ -40,12 +40,12 @@ async fn deployment_with_authentication_has_all_faults_except_kill() {
 }
 
 #[tokio::test]
-async fn database_is_kept_if_the_plan_says_so() {
+async fn plan_can_keep_the_database() {
     let set = Deployment::replica_set(1).start();
     let mut plan = foreign(&set.uri(), &[], Duration::from_secs(1));
     plan.keep = true;
     let stage = Stage::set(&plan, &silent()).await.unwrap();
-    let client = Client::with_uri_str(stage.straight_uri()).await.unwrap();
+    let client = Client::with_uri_str(stage.direct_uri()).await.unwrap();
     stage.mark_written();
     client.database("stage").collection("orders").insert_one(doc! {}).await.unwrap();
     stage.close().await.unwrap();

@@ -31,7 +31,7 @@ async fn always_retry_duplicates_writes() {
     let account = proxied.run_operations(60, plan(ALWAYS)).await;
     let verdict = judge(&account);
     assert!(!verdict.duplicated.is_empty());
-    assert_eq!((verdict.lost, verdict.mislabelled, verdict.unheard_of), <_>::default());
+    assert_eq!((verdict.lost, verdict.mislabelled, verdict.foreign), <_>::default());
     assert!(account.records.iter().any(|record| record.attempts > 1));
 }
 
@@ -40,7 +40,7 @@ async fn retry_once_duplicates_writes() {
     let proxied = ProxiedSet::start([every_write(3, Reaction::lose_reply())]).await;
     let verdict = judge(&proxied.run_operations(60, plan(Strategy::RetryNetworkErrorsOnce)).await);
     assert!(!verdict.duplicated.is_empty());
-    assert_eq!((verdict.lost, verdict.mislabelled, verdict.unheard_of), <_>::default());
+    assert_eq!((verdict.lost, verdict.mislabelled, verdict.foreign), <_>::default());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -140,7 +140,7 @@ async fn lost_duplicated_and_foreign_writes_are_found() {
     duplicated.sort_unstable();
     assert_eq!(verdict.duplicated, duplicated);
     assert_eq!(verdict.lost, [inserted]);
-    assert_eq!(verdict.unheard_of, [foreign]);
+    assert_eq!(verdict.foreign, [foreign]);
 
     let mut mislabelled = account.clone();
     mislabelled.records[0].answer = Answer::Failed(Outcome::NotApplied);

@@ -1,4 +1,4 @@
-//! Writes of all kinds, one by one: the official driver has no bulk write for servers before 8.0.
+//! Bulk write as single operations: the official driver has no bulk write for servers before 8.0.
 
 use bson::doc;
 use mongodb::Collection;

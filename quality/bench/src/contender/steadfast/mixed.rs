@@ -1,4 +1,4 @@
-//! Writes of all kinds in one call.
+//! Bulk write as one call.
 
 use bson::doc;
 use steadfast::{

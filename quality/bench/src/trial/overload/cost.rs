@@ -16,7 +16,7 @@ const IDLE: Duration = Duration::from_secs(3);
 
 /// Request whose cost is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Request {
+enum RequestKind {
     /// An insert with the server's default write concern, `majority`.
     Insert,
     /// An insert with the write concern `w: 1`.
@@ -27,7 +27,7 @@ enum Request {
     Scan(i32),
 }
 
-impl Request {
+impl RequestKind {
     const ALL: [Self; 5] =
         [Self::Insert, Self::InsertW1, Self::FindOne, Self::Scan(1000), Self::Scan(10_000)];
 
@@ -56,7 +56,7 @@ impl Request {
         Ok(())
     }
 
-    /// Sends it once. Rejections are counted by the server.
+    /// Sends the request once. The server counts rejections.
     async fn send(self, client: &Client) -> Result<()> {
         let database = client.database(DATABASE);
         let sent = match self {
@@ -112,7 +112,7 @@ pub(super) struct Costs {
 pub(super) async fn measure(server: &LimitedServer, uri: &str) -> Result<Costs> {
     server.admit_all().await?;
     let client = Client::with_uri_str(format!("{uri}&maxAdaptiveRetries=0")).await?;
-    for request in Request::ALL {
+    for request in RequestKind::ALL {
         request.prepare(&client).await?;
     }
     eprintln!("processor time of the idle server ...");
@@ -120,7 +120,7 @@ pub(super) async fn measure(server: &LimitedServer, uri: &str) -> Result<Costs> 
     tokio::time::sleep(IDLE).await;
     let idle = (server.processor_time()? - before).as_secs_f64() / IDLE.as_secs_f64();
     let mut requests = Vec::new();
-    for request in Request::ALL {
+    for request in RequestKind::ALL {
         let (mut served, mut rejected) = (Vec::new(), Vec::new());
         for round in 1..=ROUNDS {
             eprintln!("cost of {}, round {round} of {ROUNDS} ...", request.name());
@@ -140,7 +140,7 @@ pub(super) async fn measure(server: &LimitedServer, uri: &str) -> Result<Costs> 
 async fn turn(
     server: &LimitedServer,
     client: &Client,
-    request: Request,
+    request: RequestKind,
     idle: f64,
     rejected: bool,
 ) -> Result<f64> {
@@ -164,7 +164,7 @@ async fn turn(
     }
     let took = began.elapsed().as_secs_f64();
     let time = (server.processor_time()? - time).as_secs_f64();
-    // The counters stand still while the limiter is off.
+    // The counters do not change while the limiter is disabled.
     let counted = server.admissions().await?.since(counted);
     if rejected != (counted.rejected > 0) || counted.admitted > 0 {
         return Err(format!("unexpected admissions: {counted:?}").into());

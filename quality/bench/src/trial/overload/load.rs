@@ -19,7 +19,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Load of all clients together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load {
+pub(super) struct OpenLoopLoad {
     pub(super) operations_per_second: f64,
     pub(super) duration: Duration,
     pub(super) seed: u64,
@@ -45,7 +45,7 @@ pub(super) struct Tally {
 pub(super) async fn put<A: Application>(
     clients: &[A],
     strategy: Strategy,
-    load: Load,
+    load: OpenLoopLoad,
 ) -> Result<Tally> {
     let tally = Arc::new(Mutex::new(Tally {
         begun: 0,
@@ -60,7 +60,7 @@ pub(super) async fn put<A: Application>(
     let start = Instant::now();
     let per_client = load.operations_per_second / clients.len() as f64;
     for (client, seed) in clients.iter().zip(load.seed..) {
-        let part = Load { operations_per_second: per_client, seed, ..load };
+        let part = OpenLoopLoad { operations_per_second: per_client, seed, ..load };
         let (client, tally) = (client.clone(), Arc::clone(&tally));
         generators.spawn(generate(client, strategy, part, start, tally));
     }
@@ -74,7 +74,7 @@ pub(super) async fn put<A: Application>(
 async fn generate<A: Application>(
     client: A,
     strategy: Strategy,
-    load: Load,
+    load: OpenLoopLoad,
     start: Instant,
     tally: Arc<Mutex<Tally>>,
 ) -> Result<()> {

@@ -30,7 +30,7 @@ pub(super) struct Admissions {
 }
 
 impl Admissions {
-    /// Requests that came, admitted or not.
+    /// Returns the number of requests received, admitted or rejected.
     pub(super) fn attempts(self) -> i64 {
         self.admitted + self.rejected
     }
@@ -43,7 +43,7 @@ impl Admissions {
     }
 }
 
-/// Way from the clients to the server.
+/// Route from the clients to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// Directly: rejections are the server's own, code 449 without `RetryableError`.
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_is_read_whatever_the_program_is_called() {
+    fn processor_time_is_read_for_any_program_name() {
         let stat = "42 (a ) b) S 1 42 42 0 -1 4194560 900 0 3 0 250 75 0 0 20 0 40 0 12345 1 2";
         assert_eq!(processor_ticks(stat), Some(325));
         assert_eq!(processor_ticks("42 (mongod) S 1 2"), None);

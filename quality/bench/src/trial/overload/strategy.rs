@@ -1,4 +1,4 @@
-//! Ways to answer rejected operations.
+//! Client reactions to rejected operations.
 
 use std::{sync::Arc, time::Instant};
 
@@ -10,15 +10,15 @@ use steadfast_report::random::Rng;
 
 use crate::contender::{Application, Contender, LabelledError};
 
-/// Retries of the application that retries at once.
+/// Retries of an application that retries immediately.
 const RETRIES_AT_ONCE: u32 = 5;
 
-/// Way to answer rejected operations.
+/// Client reaction to rejected operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
     /// `maxAdaptiveRetries=0`: the error is raised.
     NoRetries,
-    /// An application that retries at once, five times, whatever the labels; the driver does not.
+    /// An application that retries immediately, five times, with or without `RetryableError`. The driver does not retry.
     AtOnce,
     /// The official driver with its defaults.
     Official,
@@ -30,7 +30,7 @@ pub(super) enum Strategy {
 }
 
 impl Strategy {
-    /// Those that this program was built with.
+    /// Returns those that this program was built with.
     pub(super) fn all() -> Vec<Self> {
         let all = [Self::NoRetries, Self::AtOnce, Self::Official, Self::NoBudget, Self::Steadfast];
         let built_in = |strategy: &Self| Contender::ALL.contains(&strategy.contender());
@@ -47,7 +47,7 @@ impl Strategy {
         }
     }
 
-    /// The driver that it uses.
+    /// Returns the driver that it uses.
     pub(super) fn contender(self) -> Contender {
         match self {
             Self::Official => Contender::Official,
@@ -57,7 +57,7 @@ impl Strategy {
         }
     }
 
-    /// The options in the connection string of its clients.
+    /// Returns the URI options of its clients.
     pub(super) fn options(self) -> &'static str {
         match self {
             Self::NoRetries | Self::AtOnce | Self::NoBudget => "&maxAdaptiveRetries=0",
@@ -65,7 +65,7 @@ impl Strategy {
         }
     }
 
-    /// Inserts a document, and retries as the strategy has it.
+    /// Inserts a document, and retries according to the strategy.
     pub(super) async fn insert<A: Application>(
         self,
         application: &A,
@@ -100,7 +100,7 @@ async fn insert_without_budget<A: Application>(
     let mut retry =
         Retry::new(RetrySettings::default(), CommandFacts::new(CommandKind::Write), &budget);
     loop {
-        // There is neither a deadline nor an earlier attempt in doubt: it may always be sent.
+        // Always allowed: there is no deadline, and no earlier attempt with an unknown outcome.
         let _ = retry.begin_send(Instant::now());
         let Err(error) = application.insert_labelled().await else { return Ok(()) };
         let failure = AttemptFailure {

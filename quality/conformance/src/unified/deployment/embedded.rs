@@ -78,9 +78,9 @@ fn candidates_of(
 }
 
 fn suits(requirement: &Requirement, version: Version, kind: DeploymentKind) -> bool {
-    let wanted = &requirement.0;
-    wanted.min_server_version.is_none_or(|least| version >= least)
-        && wanted.max_server_version.is_none_or(|most| version <= most)
+    let expected = &requirement.0;
+    expected.min_server_version.is_none_or(|least| version >= least)
+        && expected.max_server_version.is_none_or(|most| version <= most)
         && allows(requirement, kind)
 }
 

@@ -61,20 +61,22 @@ pub(super) fn candidates(
         return vec![Box::new(move || Ok(uri.clone().into()))];
     }
     let lists = || requirements.into_iter().flatten();
-    let names =
-        |kind| move |wanted: &Requirement| wanted.0.topologies.is_some() && allows(wanted, kind);
+    let names = |kind| {
+        move |expected: &Requirement| expected.0.topologies.is_some() && allows(expected, kind)
+    };
     let kinds = kinds.iter().enumerate();
     let kinds: Vec<_> = kinds
         .filter(|&(at, &kind)| at == 0 || lists().flatten().any(names(kind)))
         .map(|(_, &kind)| kind)
         .collect();
     let requires_auth_always = lists().any(|list| list.iter().all(requires_auth));
-    let requires_auth_sometimes =
-        lists().flatten().any(|wanted| requires_auth(wanted) || requires_api_version_2(wanted));
+    let requires_auth_sometimes = lists()
+        .flatten()
+        .any(|expected| requires_auth(expected) || requires_api_version_2(expected));
     let auth_modes = [(false, !requires_auth_always), (true, requires_auth_sometimes)];
     let unshared = context.unshared_deployment();
     let mut candidates: Vec<Candidate> = Vec::new();
-    for auth in auth_modes.into_iter().filter_map(|(auth, wanted)| wanted.then_some(auth)) {
+    for auth in auth_modes.into_iter().filter_map(|(auth, expected)| expected.then_some(auth)) {
         for &kind in &kinds {
             let unshared = unshared.filter(|_| !auth && kind != DeploymentKind::Standalone);
             let key = ServersKey { version, kind, auth, unshared };
@@ -92,7 +94,7 @@ fn requires_auth(requirement: &Requirement) -> bool {
 /// one case needs no deployment of its own.
 fn requires_api_version_2(requirement: &Requirement) -> bool {
     let parameters = requirement.0.server_parameters.as_ref();
-    parameters.is_some_and(|wanted| wanted.iter().any(|(name, _)| name == API_VERSION_2))
+    parameters.is_some_and(|expected| expected.iter().any(|(name, _)| name == API_VERSION_2))
 }
 
 const API_VERSION_2: &str = "acceptApiVersion2";

@@ -53,7 +53,7 @@ async fn await_kill(run: &TestRun) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    // An exhausted cursor is not killed; then this waits in vain.
+    // An exhausted cursor is not killed; then this waits until the time-out.
     let _ = tokio::time::timeout(KILL_TIMEOUT, killed_one).await;
     run.cursors_killed.store(killed(), Ordering::Relaxed);
 }

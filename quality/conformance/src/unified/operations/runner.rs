@@ -80,34 +80,36 @@ async fn targeted_fail_point(run: &TestRun, given: &mut Arguments) -> TestResult
 
 async fn wait_for_event(run: &TestRun, given: &mut Arguments) -> TestResult<()> {
     let recorder = run.entities.client(&given.required::<String>("client")?)?.recorder;
-    let wanted: EventExpectation = given.required("event")?;
+    let expected: EventExpectation = given.required("event")?;
     let count: usize = given.required("count")?;
     let matcher = Matcher::new(&run.entities);
-    let count_events = || events_like(&matcher, &wanted, &recorder);
+    let count_events = || events_like(&matcher, &expected, &recorder);
     if recorder.wait(EVENT_TIMEOUT, |_| count_events() >= count).await {
         return Ok(());
     }
     let seen = count_events();
-    Err(TestError::failed(format!("{seen} of {count} events within {EVENT_TIMEOUT:?}: {wanted:?}")))
+    Err(TestError::failed(format!(
+        "{seen} of {count} events within {EVENT_TIMEOUT:?}: {expected:?}"
+    )))
 }
 
 fn assert_event_count(run: &TestRun, given: &mut Arguments) -> TestResult<()> {
     let recorder = run.entities.client(&given.required::<String>("client")?)?.recorder;
-    let wanted: EventExpectation = given.required("event")?;
+    let expected: EventExpectation = given.required("event")?;
     let count: usize = given.required("count")?;
-    let seen = events_like(&Matcher::new(&run.entities), &wanted, &recorder);
+    let seen = events_like(&Matcher::new(&run.entities), &expected, &recorder);
     if seen == count {
         return Ok(());
     }
-    Err(TestError::failed(format!("{seen} events, not {count}: {wanted:?}")))
+    Err(TestError::failed(format!("{seen} events, not {count}: {expected:?}")))
 }
 
 fn events_like(
     matcher: &Matcher<'_>,
-    wanted: &EventExpectation,
+    expected: &EventExpectation,
     recorder: &events::EventRecorder,
 ) -> usize {
-    let is_wanted = |event: &events::Event| events::matches(matcher, wanted, event).is_ok();
+    let is_wanted = |event: &events::Event| events::matches(matcher, expected, event).is_ok();
     recorder.events().iter().filter(|event| is_wanted(event)).count()
 }
 
@@ -121,11 +123,11 @@ fn record_topology(run: &TestRun, given: &mut Arguments) -> TestResult<()> {
 fn assert_topology_type(run: &TestRun, given: &mut Arguments) -> TestResult<()> {
     let name: String = given.required("topologyDescription")?;
     let found = run.entities.topology(&name)?.topology_type.name();
-    let wanted: String = given.required("topologyType")?;
-    if found == wanted {
+    let expected: String = given.required("topologyType")?;
+    if found == expected {
         return Ok(());
     }
-    Err(TestError::failed(format!("the topology is {found}, not {wanted}")))
+    Err(TestError::failed(format!("the topology is {found}, not {expected}")))
 }
 
 async fn wait_for_primary_change(run: &TestRun, given: &mut Arguments) -> TestResult<()> {
@@ -146,13 +148,13 @@ async fn wait_for_primary_change(run: &TestRun, given: &mut Arguments) -> TestRe
 
 async fn assert_checked_out(run: &TestRun, given: &mut Arguments) -> TestResult<()> {
     let recorder = run.entities.client(&given.required::<String>("client")?)?.recorder;
-    let wanted: i64 = given.required("connections")?;
+    let expected: i64 = given.required("connections")?;
     // A failed cursor is killed in the background, on its pinned connection.
-    if recorder.wait(EVENT_TIMEOUT, |recorder| recorder.checked_out() == wanted).await {
+    if recorder.wait(EVENT_TIMEOUT, |recorder| recorder.checked_out() == expected).await {
         return Ok(());
     }
     let found = recorder.checked_out();
-    Err(TestError::failed(format!("{found} connections are checked out, not {wanted}")))
+    Err(TestError::failed(format!("{found} connections are checked out, not {expected}")))
 }
 
 fn assert_same_lsid(run: &TestRun, given: &mut Arguments, same: bool) -> TestResult<()> {
@@ -168,18 +170,18 @@ fn assert_same_lsid(run: &TestRun, given: &mut Arguments, same: bool) -> TestRes
     Err(TestError::failed(format!("the last two commands have the ids {before} and {last}")))
 }
 
-async fn assert_dirty(run: &TestRun, given: &mut Arguments, wanted: bool) -> TestResult<()> {
+async fn assert_dirty(run: &TestRun, given: &mut Arguments, expected: bool) -> TestResult<()> {
     let name: String = given.required("session")?;
     let dirty = run.entities.session(&name)?.lock().await?.session().is_dirty();
-    if dirty == wanted {
+    if dirty == expected {
         return Ok(());
     }
-    Err(TestError::failed(format!("dirty state of {name} must be {wanted}")))
+    Err(TestError::failed(format!("dirty state of {name} must be {expected}")))
 }
 
 async fn assert_transaction_state(run: &TestRun, given: &mut Arguments) -> TestResult<()> {
     let name: String = given.required("session")?;
-    let wanted: String = given.required("state")?;
+    let expected: String = given.required("state")?;
     let found = match run.entities.session(&name)?.lock().await?.session().transaction_state() {
         TransactionState::None => "none",
         TransactionState::Starting => "starting",
@@ -187,32 +189,32 @@ async fn assert_transaction_state(run: &TestRun, given: &mut Arguments) -> TestR
         TransactionState::Committed { .. } => "committed",
         TransactionState::Aborted => "aborted",
     };
-    if found == wanted {
+    if found == expected {
         return Ok(());
     }
-    Err(TestError::failed(format!("the transaction of {name} is {found}, not {wanted}")))
+    Err(TestError::failed(format!("the transaction of {name} is {found}, not {expected}")))
 }
 
-async fn assert_pinned(run: &TestRun, given: &mut Arguments, wanted: bool) -> TestResult<()> {
+async fn assert_pinned(run: &TestRun, given: &mut Arguments, expected: bool) -> TestResult<()> {
     let name: String = given.required("session")?;
-    if run.entities.session(&name)?.lock().await?.session().is_pinned() == wanted {
+    if run.entities.session(&name)?.lock().await?.session().is_pinned() == expected {
         return Ok(());
     }
-    Err(TestError::failed(format!("pinned state of {name} must be {wanted}")))
+    Err(TestError::failed(format!("pinned state of {name} must be {expected}")))
 }
 
-async fn assert_collection(run: &TestRun, given: &mut Arguments, wanted: bool) -> TestResult<()> {
+async fn assert_collection(run: &TestRun, given: &mut Arguments, expected: bool) -> TestResult<()> {
     let database: String = given.required("databaseName")?;
     let collection: String = given.required("collectionName")?;
     let database = run.deployment.client.database(&database);
     let names = database.list_collection_names().filter(doc! { "name": &collection }).await?;
-    if names.contains(&collection) == wanted {
+    if names.contains(&collection) == expected {
         return Ok(());
     }
-    Err(TestError::failed(format!("existence of {collection} must be {wanted}")))
+    Err(TestError::failed(format!("existence of {collection} must be {expected}")))
 }
 
-async fn assert_index(run: &TestRun, given: &mut Arguments, wanted: bool) -> TestResult<()> {
+async fn assert_index(run: &TestRun, given: &mut Arguments, expected: bool) -> TestResult<()> {
     let database: String = given.required("databaseName")?;
     let collection: String = given.required("collectionName")?;
     let index: String = given.required("indexName")?;
@@ -224,10 +226,10 @@ async fn assert_index(run: &TestRun, given: &mut Arguments, wanted: bool) -> Tes
         Err(error) if error.code() == Some(26) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    if names.contains(&index) == wanted {
+    if names.contains(&index) == expected {
         return Ok(());
     }
-    Err(TestError::failed(format!("existence of {index} must be {wanted}")))
+    Err(TestError::failed(format!("existence of {index} must be {expected}")))
 }
 
 fn millis(given: &mut Arguments, key: &str) -> TestResult<Duration> {

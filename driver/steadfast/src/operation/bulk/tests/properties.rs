@@ -70,7 +70,7 @@ proptest! {
                 ..crate::connection::Outgoing::new(&command.name, &command.database, &command.body)
             };
             let written = outgoing.write(&mut message, 1, None).unwrap();
-            prop_assert_eq!(written.length, message.len() + written.to_follow);
+            prop_assert_eq!(written.length, message.len() + written.unbuffered_bytes);
             prop_assert!(written.length <= message_bytes);
 
             for (nth, statement) in statements_sent.iter().enumerate() {

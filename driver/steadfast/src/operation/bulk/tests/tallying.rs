@@ -72,7 +72,7 @@ fn batch_error() -> Error {
 }
 
 #[tokio::test]
-async fn counts_and_ids_of_all_batches_come_together() {
+async fn counts_and_ids_of_batches_are_merged() {
     let models = vec![delete(0), update(1), insert(2), update_many(3), insert(4)];
     let replies = [
         doc! { "ok": 1, "n": 2 },
@@ -87,7 +87,7 @@ async fn counts_and_ids_of_all_batches_come_together() {
 }
 
 #[tokio::test]
-async fn errors_have_the_indexes_of_the_caller() {
+async fn errors_have_the_indexes_of_the_models() {
     let dup = doc! { "index": 1, "code": 11000, "errmsg": "dup" };
     let replies =
         [doc! { "ok": 1, "n": 2 }, doc! { "ok": 1, "n": 1, "writeErrors": [dup.clone()] }];

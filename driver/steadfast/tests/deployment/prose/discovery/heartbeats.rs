@@ -1,4 +1,4 @@
-//! Streaming, round trips and heartbeats.
+//! Streaming protocol, round-trip time and heartbeats.
 
 use std::{
     sync::{Arc, Mutex as Lock},
@@ -30,17 +30,17 @@ async fn prose_streaming_1_streamed_heartbeats_have_the_configured_frequency() {
                 if event.awaited && event.server_address == server)
         };
         observed.servers.wait_for(5, is_report).await;
-        // By the server's own clock, whenever we come to read it: four pauses of half a second, of which ten
-        // seconds would be the default.
+        // Measured by the clock of the server: four intervals of half a second. With the default frequency they
+        // would take ten seconds each.
         let seen = observed.servers.seen();
-        let times: Vec<_> = seen.iter().filter(|event| is_report(event)).map(said_at).collect();
+        let times: Vec<_> = seen.iter().filter(|event| is_report(event)).map(local_time).collect();
         let took = times[4] - times[0];
         assert!((1_600..30_000).contains(&took), "{took} ms at {uri}");
     }
 }
 
-/// When a server said what a heartbeat heard, in milliseconds.
-fn said_at(event: &SdamEvent) -> i64 {
+/// Returns the `localTime` of a heartbeat reply, in milliseconds.
+fn local_time(event: &SdamEvent) -> i64 {
     let SdamEvent::ServerHeartbeatSucceeded(event) = event else { panic!("{event:?}") };
     event.reply.get_datetime("localTime").expect("the time").timestamp_millis()
 }
@@ -75,7 +75,7 @@ async fn prose_rtt_1_the_round_trip_time_is_updated() {
     }
 }
 
-/// What a client takes a server's round trip time for, as selection sees it.
+/// Returns the round-trip time of a server as used by server selection.
 async fn round_trip_time(observed: &ProseClient, server: &ServerAddress) -> Duration {
     let time = Arc::new(Lock::new(Duration::ZERO));
     let (noted, server) = (Arc::clone(&time), server.clone());

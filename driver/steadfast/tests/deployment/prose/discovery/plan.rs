@@ -1,4 +1,4 @@
-//! The scenarios of the test plan.
+//! Scenarios of the test plan.
 
 use std::time::Instant;
 
@@ -9,11 +9,11 @@ use crate::common::{Role, Server, Step};
 
 #[tokio::test]
 async fn prose_1_a_client_is_created_without_a_reachable_server() {
-    // Nobody else gets the port either.
-    let deaf = tokio::net::TcpSocket::new_v4().unwrap();
-    deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let nobody = deaf.local_addr().unwrap();
-    let mut options = ClientOptions::parse(format!("mongodb://{nobody}")).await.unwrap();
+    // The bound socket reserves the port.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let reserved = socket.local_addr().unwrap();
+    let mut options = ClientOptions::parse(format!("mongodb://{reserved}")).await.unwrap();
     options.server_selection_timeout = Some(Duration::from_millis(100));
     let client = Client::with_options(options).expect("a client");
     let admin = client.database("admin");
@@ -32,14 +32,14 @@ async fn prose_2_a_network_error_marks_the_primary_unknown_without_an_immediate_
     let observed = ProseClient::new(app_name, |options| {
         options.retry_writes = Some(false);
         options.heartbeat_freq = Some(heartbeat);
-        options.sdam_event_handler = noting_checks(options.sdam_event_handler.take(), &checks);
+        options.sdam_event_handler = record_checks(options.sdam_event_handler.take(), &checks);
     })
     .await;
     point.set(1, doc! { "failCommands": ["insert"], "closeConnection": true });
     let of_primary = |check: &Check| check.0 == primary;
     all_known(&observed, 3).await;
     let earlier = checks.seen().into_iter().filter(of_primary).count();
-    // One that has just begun, and waits for a change: the next is far off.
+    // An awaitable check that has just begun: the next is far in the future.
     checks.wait_for(earlier + 1, of_primary).await;
     let numbers = observed.collection("discovery_prose_2");
     let (before, after, topology) = fail_and_observe(&observed, numbers.insert_one(doc! {})).await;
@@ -47,17 +47,17 @@ async fn prose_2_a_network_error_marks_the_primary_unknown_without_an_immediate_
     assert_eq!(after.server_type, ServerType::Unknown);
     assert_eq!(topology, TopologyType::ReplicaSetNoPrimary);
     checks.wait_for(earlier + 2, of_primary).await;
-    // A check that is asked for comes after half a second at the latest.
+    // An immediate check begins within half a second.
     let begun: Vec<_> = checks.seen().into_iter().filter(of_primary).map(|it| it.1).collect();
     let pause = begun[earlier + 1] - begun[earlier];
     assert!(pause > heartbeat * 3 / 4, "{pause:?}");
 }
 
-/// A check of a server, and when it began.
+/// Check of a server, and its start time.
 type Check = (ServerAddress, Instant);
 
-/// A handler that notes when checks begin, and passes all events on.
-fn noting_checks(
+/// Creates a handler that records the start of checks, and passes all events on.
+fn record_checks(
     to: Option<EventHandler<SdamEvent>>,
     checks: &Recorder<Check>,
 ) -> Option<EventHandler<SdamEvent>> {
@@ -71,8 +71,7 @@ fn noting_checks(
     }))
 }
 
-/// Not by a fail point: its errors bear the version of the topology that the client knows already,
-/// and are out of date by that.
+/// Not with a fail point: its errors have the current `topologyVersion`, so they are stale.
 #[tokio::test]
 async fn prose_3_not_writable_primary_in_reply_to_a_read_marks_the_server_unknown() {
     testbed::require!(V6_0);
@@ -140,32 +139,32 @@ async fn prose_5_shutdown_in_a_write_concern_error_marks_the_primary_unknown_and
     observed.servers.wait_for(2, |event| found(event, &primary, ServerType::RsPrimary)).await;
 }
 
-/// Without a code it is the words that count, and servers of the versions that send none say
-/// "master" where the plan has "writable primary".
+/// Without a code, the message is decisive. Server versions without codes send "master" where the plan has
+/// "writable primary".
 #[tokio::test]
-async fn prose_6_state_change_errors_without_a_code_are_recognised_by_their_message() {
-    for (command, refusal) in [
+async fn prose_6_state_change_errors_without_a_code_are_detected_by_their_message() {
+    for (command, error_reply) in [
         ("insert", doc! { "ok": 0, "errmsg": "not master" }),
         ("insert", doc! { "errmsg": "not master", "ok": 0 }),
         ("count", doc! { "ok": 0, "errmsg": "node is recovering" }),
         ("count", doc! { "errmsg": "not master or secondary; cannot currently read", "ok": 0 }),
     ] {
-        let reply = refusal.clone();
+        let reply = error_reply.clone();
         let server = Server::with_handler(Role::Primary, move |request| {
             (request.name == command).then(|| vec![Step::Reply(reply.clone())])
         });
         let uri = server.uri("replicaSet=set&retryReads=false&retryWrites=false");
         let observed = ProseClient::at(&uri, "discovery, prose 6", |_| ()).await;
         let numbers = observed.collection("numbers");
-        let refused = match command {
+        let rejected = match command {
             "insert" => bounded(numbers.insert_one(doc! {})).await.map(drop),
             _ => bounded(numbers.estimated_document_count()).await.map(drop),
         };
-        assert!(refused.is_err(), "{refusal}");
+        assert!(rejected.is_err(), "{error_reply}");
         let is_kept = |event: &SdamEvent| {
             let SdamEvent::ServerDescriptionChanged(event) = event else { return false };
             let described = &event.new_description;
-            let said = refusal.get_str("errmsg").unwrap();
+            let said = error_reply.get_str("errmsg").unwrap();
             described.server_type == ServerType::Unknown
                 && described.error.as_ref().is_some_and(|error| error.contains(said))
         };
@@ -173,7 +172,7 @@ async fn prose_6_state_change_errors_without_a_code_are_recognised_by_their_mess
     }
 }
 
-/// Writes through a client that is told of a secondary only.
+/// Writes with a client whose seed list contains a secondary only.
 async fn write_by_secondary(options: &str) -> Result<(), Error> {
     let uri = format!("mongodb://{}/{options}", address(members().1[0]));
     let client = Client::with_uri_str(uri).await.unwrap();
@@ -209,9 +208,9 @@ async fn prose_8_failed_checks_are_repeated_after_min_heartbeat_frequency_ms() {
     let uri = format!("mongodb://{}/?directConnection=true", address(point.members[0]));
     let checks = Recorder::new();
     let observed = ProseClient::at(&uri, app_name, |options| {
-        // Every ten seconds, as usual, it would be checked too seldom to be found in that time.
+        // With the default heartbeat frequency of ten seconds, the checks would be too rare for this time-out.
         options.server_selection_timeout = Some(Duration::from_secs(40));
-        options.sdam_event_handler = noting_checks(options.sdam_event_handler.take(), &checks);
+        options.sdam_event_handler = record_checks(options.sdam_event_handler.take(), &checks);
     })
     .await;
     let admin = observed.client.database("admin");
@@ -254,7 +253,7 @@ async fn prose_9_a_pool_is_ready_after_a_successful_check_and_cleared_after_a_fa
     told.wait_until(|seen| follow(&seen[before..], &all)).await;
 }
 
-/// A handler that passes on what it makes of events.
+/// Creates a handler that records the conversion of events.
 fn translated<T: 'static>(
     to: steadfast::event::EventHandler<&'static str>,
     translate: impl Fn(T) -> Option<&'static str> + Send + Sync + 'static,
@@ -267,7 +266,7 @@ fn translated<T: 'static>(
     })
 }
 
-/// Whether these came in this order, whatever came between.
+/// Returns `true` if `expected` is a subsequence of `seen`.
 fn follow(seen: &[&str], expected: &[&str]) -> bool {
     let mut seen = seen.iter();
     expected.iter().all(|expected| seen.any(|event| event == expected))

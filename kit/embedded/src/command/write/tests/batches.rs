@@ -52,7 +52,7 @@ fn unordered_batch_continues_after_errors_except_in_transaction() {
 #[test]
 fn batch_size_is_between_1_and_100000() {
     let mut server = WriteTestServer::new();
-    let refused = |count: usize| {
+    let rejected = |count: usize| {
         let message =
             format!("Write batch sizes must be between 1 and 100000. Got {count} operations.");
         (16, message)
@@ -60,10 +60,10 @@ fn batch_size_is_between_1_and_100000() {
     let of = |count| vec![doc! {}; count];
     for count in [0, 100_001] {
         let command = doc! { "insert": "orders", "documents": of(count) };
-        assert_eq!(server.expect_error(command), refused(count));
+        assert_eq!(server.expect_error(command), rejected(count));
     }
-    assert_eq!(server.expect_error(doc! { "update": "orders", "updates": [] }), refused(0));
-    assert_eq!(server.expect_error(doc! { "delete": "orders", "deletes": [] }), refused(0));
+    assert_eq!(server.expect_error(doc! { "update": "orders", "updates": [] }), rejected(0));
+    assert_eq!(server.expect_error(doc! { "delete": "orders", "deletes": [] }), rejected(0));
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn unknown_fields_are_rejected() {
         ),
     ];
     for (command, field) in cases {
-        let refused = (40415, format!("BSON field '{field}' is an unknown field."));
-        assert_eq!(server.expect_error(command), refused);
+        let rejected = (40415, format!("BSON field '{field}' is an unknown field."));
+        assert_eq!(server.expect_error(command), rejected);
     }
     assert_eq!(
         server.expect_error(doc! { "insert": "c", "documents": [3] }),

@@ -123,7 +123,7 @@ fn update_is_not_a_retry_of_remove() {
     let first = server.ok(numbered(update.clone(), 1));
     let mut second = server.ok(numbered(remove.clone(), 1));
     assert_eq!(second.remove("retriedStmtId"), Some(Bson::Int32(0)));
-    assert_eq!(first, second, "nothing is removed: what was executed under the number is told");
+    assert_eq!(first, second, "nothing is removed: the recorded result is returned");
     server.ok(numbered(remove, 2));
     assert_eq!(server.run(numbered(update, 2)).unwrap_err().code.number, 40606);
     assert_eq!(server.documents("orders"), [doc! { "_id": 2 }]);

@@ -104,11 +104,11 @@ fn replacement_with_multi_is_rejected() {
 fn writes_to_views_are_rejected() {
     let mut server = WriteTestServer::new();
     server.change(create(doc! { "viewOn": "other", "pipeline": [] }));
-    let refused = (166, "Namespace shop.orders is a view, not a collection".to_owned());
+    let rejected = (166, "Namespace shop.orders is a view, not a collection".to_owned());
     let reply = server.ok(doc! { "insert": "orders", "documents": [{}] });
-    assert_eq!(error(&reply), refused);
+    assert_eq!(error(&reply), rejected);
     let remove = doc! { "findAndModify": "orders", "query": {}, "remove": true };
-    assert_eq!(server.expect_error(remove), refused);
+    assert_eq!(server.expect_error(remove), rejected);
 }
 
 #[test]
