@@ -61,7 +61,7 @@ impl BlockPermission {
 }
 
 /// Returns `true` if tokio limits the operations that the thread may do before it yields: in a task and in `block_on`,
-/// but not in `spawn_blocking`. No other public API of tokio tells a task of a current-thread runtime from
+/// but not in `spawn_blocking`. No other public API of tokio distinguishes a task of a current-thread runtime from
 /// `spawn_blocking` without a panic. A task in `tokio::task::unconstrained` has no limit and is not recognized.
 fn has_task_budget() -> bool {
     // The limit is 128 today, and at most 255 by its type.
