@@ -39,12 +39,12 @@ pub(super) struct Cluster {
 
 /// A server. Servers are numbered: first the mongos, then the members of each shard.
 #[derive(Clone, Copy)]
-enum Seat {
+enum ClusterServer {
     Mongos(usize),
     Member { shard: usize, member: usize },
 }
 
-impl Seat {
+impl ClusterServer {
     fn of(number: usize) -> Self {
         match number.checked_sub(MONGOS) {
             None => Self::Mongos(number),
@@ -210,16 +210,16 @@ impl Cluster {
         to_mongos: fn(&Mongos) -> testbed::Result<()>,
         to_member: fn(&ReplicaSet, usize) -> testbed::Result<()>,
     ) -> Result<()> {
-        self.on(move |it| match Seat::of(number) {
-            Seat::Mongos(number) => to_mongos(&it.mongos()[number]),
-            Seat::Member { shard, member } => to_member(&it.shards()[shard], member),
+        self.on(move |it| match ClusterServer::of(number) {
+            ClusterServer::Mongos(number) => to_mongos(&it.mongos()[number]),
+            ClusterServer::Member { shard, member } => to_member(&it.shards()[shard], member),
         })
         .await
     }
 
     fn member(&self, shard: usize, member: usize, primary: usize) -> Member {
         Member {
-            number: Seat::Member { shard, member }.number(),
+            number: ClusterServer::Member { shard, member }.number(),
             address: self.cluster.shards()[shard].addresses()[member].to_string(),
             role: Role::of(member == primary),
             shard: Some(self.cluster.shard_name(shard)),
@@ -295,8 +295,11 @@ mod tests {
     #[test]
     fn each_server_has_a_number() {
         for number in 0..MONGOS + SHARDS * MEMBERS {
-            assert_eq!(Seat::of(number).number(), number);
+            assert_eq!(ClusterServer::of(number).number(), number);
         }
-        assert!(matches!(Seat::of(MONGOS + MEMBERS), Seat::Member { shard: 1, member: 0 }));
+        assert!(matches!(
+            ClusterServer::of(MONGOS + MEMBERS),
+            ClusterServer::Member { shard: 1, member: 0 }
+        ));
     }
 }

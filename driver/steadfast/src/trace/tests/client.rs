@@ -15,8 +15,8 @@ const SECRET: &str = "hunter2";
 fn server() -> Server {
     let handler = |request: &Request| {
         let is_welcome = request.is_hello() || request.name == "ping";
-        let refusal = || error(18).with_message(format!("cannot do that with {SECRET}"));
-        (!is_welcome).then(|| vec![refusal().into()])
+        let command_error = || error(18).with_message(format!("cannot do that with {SECRET}"));
+        (!is_welcome).then(|| vec![command_error().into()])
     };
     let said = doc! { "logicalSessionTimeoutMinutes": Bson::Null, "connectionId": 42 };
     Server::builder().hello_fields(said).handler(handler).start()
