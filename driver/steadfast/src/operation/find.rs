@@ -163,6 +163,7 @@ mod tests {
             .projection(doc! { "_id": 0 })
             .read_concern(ReadConcern::majority())
             .return_key(false)
+            .max_scan(1000)
             .show_record_id(true)
             .skip(3)
             .sort(doc! { "x": -1 })
