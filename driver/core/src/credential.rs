@@ -358,7 +358,6 @@ impl CredentialBuilder {
 
 impl AuthMechanism {
     /// Returns the name used in commands and connection strings.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of the mongodb crate")]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::MongoDbCr => "MONGODB-CR",
@@ -378,7 +377,6 @@ impl AuthMechanism {
     /// # Errors
     ///
     /// The first rule that it violates.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of the mongodb crate")]
     pub fn validate_credential(&self, credential: &Credential) -> Result<(), InvalidCredential> {
         let mut credential = credential.clone();
         credential.mechanism = Some(*self);

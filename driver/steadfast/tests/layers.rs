@@ -46,6 +46,7 @@ const LAYERS: [&str; 34] = [
     "operation",
     "client_session",
     "cursor",
+    "raw_batch_cursor",
     "change_stream",
     "actions",
     "gridfs",

@@ -158,8 +158,8 @@ mod tests {
         server.server_type = ServerType::RsSecondary;
         server.max_wire_version = 21;
         assert_eq!(server.max_wire_version(), Some(21));
-        let mut topology = TopologyDescription::default();
-        topology.topology_type = TopologyType::ReplicaSetNoPrimary;
+        let topology_type = TopologyType::ReplicaSetNoPrimary;
+        let mut topology = TopologyDescription { topology_type, ..TopologyDescription::default() };
         topology.servers.insert(address.clone(), server);
         assert!(!topology.has_readable_server(None));
         let secondary = SelectionCriteria::from(ReadPreference::secondary(None));

@@ -303,9 +303,11 @@ mod tests {
 
     #[test]
     fn pool_options_have_the_names_of_uri_options() {
-        let mut options = ConnectionPoolOptions::default();
-        options.max_idle_time = Some(Duration::from_millis(5));
-        options.max_pool_size = Some(7);
+        let options = ConnectionPoolOptions {
+            max_idle_time: Some(Duration::from_millis(5)),
+            max_pool_size: Some(7),
+            ..ConnectionPoolOptions::default()
+        };
         let document = bson::serialize_to_document(&options).unwrap();
         assert_eq!(document.get_i64("maxIdleTimeMS").unwrap(), 5);
         assert_eq!(

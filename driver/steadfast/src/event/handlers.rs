@@ -36,7 +36,7 @@ macro_rules! handlers {
             $(
                 #[doc = concat!("Handles a [`", stringify!($kind), "`]. Does nothing by default.")]
                 fn $method(&self, event: $kind) {
-                    drop(event);
+                    let _ = event;
                 }
             )+
         }
