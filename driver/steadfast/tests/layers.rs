@@ -14,7 +14,7 @@ use std::{
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Modules from the lowest to the highest. Every module of the crate is listed.
-const LAYERS: [&str; 34] = [
+const LAYERS: [&str; 35] = [
     "random",
     "decode",
     "serde_helpers",
