@@ -1,6 +1,9 @@
 //! Cluster time: the logical clock of a deployment, gossiped by its clients (`$clusterTime`).
 
+use std::cmp::Ordering;
+
 use bson::{RawDocument, RawDocumentBuf, Timestamp};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// A `$clusterTime` document with the server's signature. Ordered by its `clusterTime` alone.
 #[derive(Clone, Debug)]
@@ -50,6 +53,40 @@ impl ClusterTime {
     }
 }
 
+impl PartialEq for ClusterTime {
+    fn eq(&self, other: &Self) -> bool {
+        self.time == other.time
+    }
+}
+
+impl Eq for ClusterTime {}
+
+impl PartialOrd for ClusterTime {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ClusterTime {
+    fn cmp(&self, other: &Self) -> Ordering {
+        order(self.time).cmp(&order(other.time))
+    }
+}
+
+/// Serializes the whole `$clusterTime` document.
+impl Serialize for ClusterTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.signed.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClusterTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let signed = RawDocumentBuf::deserialize(deserializer)?;
+        Self::parse(&signed).ok_or_else(|| D::Error::custom("the document has no clusterTime"))
+    }
+}
+
 fn order(time: Timestamp) -> (u32, u32) {
     (time.time, time.increment)
 }
@@ -87,6 +124,23 @@ mod tests {
     fn document_without_cluster_time_is_rejected() {
         assert!(ClusterTime::parse(&rawdoc! { "clusterTime": 1 }).is_none());
         assert!(ClusterTime::parse(&rawdoc! {}).is_none());
+    }
+
+    #[test]
+    fn cluster_times_are_ordered_by_time_alone() {
+        let unsigned =
+            ClusterTime::parse(&rawdoc! { "clusterTime": Timestamp { time: 1, increment: 9 } });
+        assert_eq!(unsigned.unwrap(), at(1, 9));
+        assert!(at(1, 9) < at(2, 0));
+    }
+
+    #[test]
+    fn cluster_time_round_trips_with_its_signature() {
+        let document = bson::serialize_to_document(&at(1, 9)).unwrap();
+        assert_eq!(document.get_document("signature").unwrap().get_i32("keyId").unwrap(), 1);
+        let back: ClusterTime = bson::deserialize_from_document(document).unwrap();
+        assert_eq!((back.document(), back.time()), (at(1, 9).document(), at(1, 9).time()));
+        assert!(bson::deserialize_from_document::<ClusterTime>(bson::doc! {}).is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! [connection string]: https://www.mongodb.com/docs/manual/reference/connection-string/
 //! [URI options]: https://www.mongodb.com/docs/manual/reference/connection-string-options/
 
+mod display;
 mod draft;
 mod error;
 mod option_table;
@@ -20,6 +21,7 @@ mod tls;
 use std::{str::FromStr, time::Duration};
 
 use bson::UuidRepresentation;
+use serde::Serialize;
 
 pub use self::{
     error::UriError,
@@ -152,7 +154,7 @@ pub struct ConnectionString {
 }
 
 /// Hosts of a deployment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub enum HostInfo {
     /// Addresses of the hosts; at least one.
@@ -179,6 +181,20 @@ impl ConnectionString {
         let mut draft = draft::UriDraft::new(parts.host_info()?, parts.default_namespace()?);
         option_table::read(parts.options, &mut draft)?;
         draft.finish(user)
+    }
+
+    /// Returns the time-out for checking out a connection (`waitQueueTimeoutMS`).
+    pub fn wait_queue_timeout(&self) -> Option<Duration> {
+        self.wait_queue_timeout
+    }
+
+    /// Returns `true` if invalid certificates and other host names are accepted (`tlsInsecure`).
+    /// `None` if the option is missing.
+    pub fn tls_insecure(&self) -> Option<bool> {
+        match &self.tls {
+            Some(Tls::Enabled(options)) => options.insecure,
+            Some(Tls::Disabled) | None => None,
+        }
     }
 
     /// Checks for contradictory options. Parsing does this already; call it after changing options.

@@ -53,6 +53,9 @@ pub struct Credential {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AuthMechanism {
+    /// Challenge and response of MongoDB before 3.0 (`MONGODB-CR`). Always rejected: MongoDB 4.0
+    /// removed it.
+    MongoDbCr,
     /// SCRAM with SHA-1 (`SCRAM-SHA-1`).
     ScramSha1,
     /// SCRAM with SHA-256 (`SCRAM-SHA-256`).
@@ -79,6 +82,9 @@ pub enum InvalidCredential {
          PLAIN, GSSAPI, MONGODB-AWS or MONGODB-OIDC"
     )]
     UnknownMechanism,
+    /// The mechanism was removed from servers.
+    #[error("{0} was removed in MongoDB 4.0; use SCRAM-SHA-256")]
+    RemovedMechanism(&'static str),
     /// The mechanism requires a user name.
     #[error("{0} requires a user name")]
     MissingUsername(&'static str),
@@ -155,6 +161,7 @@ impl Credential {
         match self.mechanism {
             // Without a mechanism, a missing password is detected after the negotiation.
             None => self.require_username("authentication"),
+            Some(AuthMechanism::MongoDbCr) => Err(InvalidCredential::RemovedMechanism(self.name())),
             Some(AuthMechanism::ScramSha1 | AuthMechanism::ScramSha256 | AuthMechanism::Plain) => {
                 self.require_username(self.name())?;
                 self.require_password()?;
@@ -221,7 +228,7 @@ impl Credential {
     }
 
     fn name(&self) -> &'static str {
-        self.mechanism.map_or("authentication", AuthMechanism::as_str)
+        self.mechanism.as_ref().map_or("authentication", AuthMechanism::as_str)
     }
 
     fn property(&self, name: &str) -> Option<&str> {
@@ -267,7 +274,8 @@ impl Credential {
 
 fn default_source(mechanism: Option<AuthMechanism>, database: Option<&str>) -> &str {
     match mechanism {
-        None | Some(AuthMechanism::ScramSha1 | AuthMechanism::ScramSha256) => {
+        None
+        | Some(AuthMechanism::MongoDbCr | AuthMechanism::ScramSha1 | AuthMechanism::ScramSha256) => {
             database.unwrap_or("admin")
         }
         Some(AuthMechanism::Plain) => database.unwrap_or(EXTERNAL),
@@ -350,8 +358,9 @@ impl CredentialBuilder {
 
 impl AuthMechanism {
     /// Returns the name used in commands and connection strings.
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
+            Self::MongoDbCr => "MONGODB-CR",
             Self::ScramSha1 => "SCRAM-SHA-1",
             Self::ScramSha256 => "SCRAM-SHA-256",
             Self::MongoDbX509 => "MONGODB-X509",
@@ -360,6 +369,18 @@ impl AuthMechanism {
             Self::MongoDbAws => "MONGODB-AWS",
             Self::MongoDbOidc => "MONGODB-OIDC",
         }
+    }
+
+    /// Checks a credential against the rules of this mechanism, whatever the mechanism of the
+    /// credential.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that it violates.
+    pub fn validate_credential(&self, credential: &Credential) -> Result<(), InvalidCredential> {
+        let mut credential = credential.clone();
+        credential.mechanism = Some(*self);
+        credential.validate()
     }
 }
 
@@ -374,6 +395,7 @@ impl FromStr for AuthMechanism {
 
     fn from_str(name: &str) -> Result<Self, InvalidCredential> {
         match name {
+            "MONGODB-CR" => Ok(Self::MongoDbCr),
             "SCRAM-SHA-1" => Ok(Self::ScramSha1),
             "SCRAM-SHA-256" => Ok(Self::ScramSha256),
             "MONGODB-X509" => Ok(Self::MongoDbX509),
@@ -445,6 +467,7 @@ mod tests {
     #[test]
     fn mechanism_names_round_trip() {
         for name in [
+            "MONGODB-CR",
             "SCRAM-SHA-1",
             "SCRAM-SHA-256",
             "MONGODB-X509",
@@ -455,7 +478,19 @@ mod tests {
         ] {
             assert_eq!(name.parse::<AuthMechanism>().unwrap().as_str(), name);
         }
-        assert!("MONGODB-CR".parse::<AuthMechanism>().is_err());
+        assert!("SCRAM-SHA-512".parse::<AuthMechanism>().is_err());
+    }
+
+    #[test]
+    fn removed_mechanism_is_rejected_whatever_the_credential() {
+        let removed = Err(InvalidCredential::RemovedMechanism("MONGODB-CR"));
+        let whole = credential(AuthMechanism::MongoDbCr)
+            .username("u".to_owned())
+            .password("p".to_owned())
+            .build();
+        assert_eq!(whole.validate(), removed);
+        assert_eq!(AuthMechanism::ScramSha1.validate_credential(&whole), Ok(()));
+        assert_eq!(AuthMechanism::MongoDbCr.validate_credential(&whole), removed);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Plain data: [`crate::sdam`] creates them from `hello` replies, and [`crate::selection`] reads
 //! them.
 
+mod accessors;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -10,6 +12,7 @@ use std::{
 };
 
 use bson::{DateTime, oid::ObjectId};
+use serde::{Deserialize, Serialize};
 
 use crate::address::ServerAddress;
 
@@ -17,7 +20,9 @@ use crate::address::ServerAddress;
 pub type TagSet = BTreeMap<String, String>;
 
 /// Type of a server, as defined by server discovery and monitoring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[non_exhaustive]
 pub enum ServerType {
     /// A server without a replica set.
@@ -25,19 +30,25 @@ pub enum ServerType {
     /// A mongos of a sharded cluster.
     Mongos,
     /// The primary of a replica set.
+    #[serde(rename = "RSPrimary")]
     RsPrimary,
     /// A secondary of a replica set.
+    #[serde(rename = "RSSecondary")]
     RsSecondary,
     /// An arbiter: a member that votes, but holds no data.
+    #[serde(rename = "RSArbiter")]
     RsArbiter,
     /// A member in another state: starting up, recovering or hidden.
+    #[serde(rename = "RSOther")]
     RsOther,
     /// A member that is not initiated, or was removed from its replica set.
+    #[serde(rename = "RSGhost")]
     RsGhost,
     /// A server behind a load balancer. Its actual type is hidden.
     LoadBalancer,
     /// A server without a successful check.
     #[default]
+    #[serde(alias = "PossiblePrimary")]
     Unknown,
 }
 
@@ -82,7 +93,9 @@ impl fmt::Display for ServerType {
 }
 
 /// Type of a topology, as defined by server discovery and monitoring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[non_exhaustive]
 pub enum TopologyType {
     /// A single server with a direct connection, whatever its type.
@@ -122,7 +135,8 @@ impl fmt::Display for TopologyType {
 
 /// Version of a server's state (`topologyVersion`): a counter that the server process increments
 /// with every state change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TopologyVersion {
     /// Id of the server process (`processId`).
     pub process_id: ObjectId,
@@ -141,7 +155,8 @@ impl TopologyVersion {
 }
 
 /// State of one server, from its latest `hello` reply or error.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ServerDescription {
     /// Address that the client connects to.
@@ -154,7 +169,8 @@ pub struct ServerDescription {
     pub average_round_trip_time: Option<Duration>,
     /// Minimum of the recent round trip times.
     pub min_round_trip_time: Option<Duration>,
-    /// Time of this description.
+    /// Time of this description. Not serialized, because it has no meaning in another process.
+    #[serde(skip)]
     pub last_update_time: Option<Instant>,
     /// Wall clock time of the server's latest write (`lastWrite.lastWriteDate`).
     pub last_write_date: Option<DateTime>,
@@ -271,7 +287,8 @@ fn same_set(left: &[ServerAddress], right: &[ServerAddress]) -> bool {
 }
 
 /// State of the whole deployment.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TopologyDescription {
     /// Type of the topology.

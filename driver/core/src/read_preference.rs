@@ -50,23 +50,31 @@ pub enum ReadPreference {
 }
 
 /// Options of a read preference other than primary.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ReadPreferenceOptions {
     /// Tag sets, tried in order (`tags`, `readPreferenceTags`). The first set that matches a member
     /// applies; an empty set matches every member. Defaults to no restriction.
+    #[serde(alias = "tag_sets", alias = "tags", skip_serializing_if = "Option::is_none")]
     pub tag_sets: Option<Vec<TagSet>>,
     /// Maximum replication lag of a secondary, at least 90 seconds (`maxStalenessSeconds`).
     /// Defaults to no limit.
+    #[serde(
+        rename = "maxStalenessSeconds",
+        with = "seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_staleness: Option<Duration>,
     /// Hedged reads (`hedge`). Defaults to the server's setting.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hedge: Option<HedgedReadOptions>,
 }
 
 /// Hedged reads: a mongos may send a read to two members of each shard and use the first reply.
 ///
 /// Servers since version 8.0 ignore this option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HedgedReadOptions {
     /// Enables hedged reads (`enabled`).
@@ -344,6 +352,25 @@ pub fn max_staleness_from_seconds(seconds: i64) -> Result<Option<Duration>, Inva
     }
 }
 
+/// Serde form of `maxStalenessSeconds` as an option of its own.
+mod seconds {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.map(whole_seconds).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let seconds = Option::<i64>::deserialize(deserializer)?;
+        seconds.map_or(Ok(None), max_staleness_from_seconds).map_err(D::Error::custom)
+    }
+}
+
 impl fmt::Display for ReadPreference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.mode())?;
@@ -442,6 +469,23 @@ mod tests {
         };
         assert_eq!(bson::serialize_to_document(&preference).unwrap(), document);
         assert_eq!(read(document).unwrap(), preference);
+    }
+
+    #[test]
+    fn options_round_trip_without_their_mode() {
+        let options = ReadPreferenceOptions::builder()
+            .tag_sets(vec![tags("dc", "ny")])
+            .max_staleness(Duration::from_secs(120))
+            .hedge(HedgedReadOptions::builder().enabled(true).build())
+            .build();
+        let document = doc! {
+            "tagSets": [{ "dc": "ny" }], "maxStalenessSeconds": 120, "hedge": { "enabled": true },
+        };
+        assert_eq!(bson::serialize_to_document(&options).unwrap(), document);
+        let read = bson::deserialize_from_document::<ReadPreferenceOptions>;
+        assert_eq!(read(document).unwrap(), options);
+        assert_eq!(read(doc! {}).unwrap(), ReadPreferenceOptions::default());
+        assert!(read(doc! { "maxStalenessSeconds": 0 }).is_err());
     }
 
     #[test]

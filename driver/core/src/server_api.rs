@@ -1,7 +1,7 @@
 //! [Stable API](https://www.mongodb.com/docs/manual/reference/stable-api/): the version of the
 //! server API that a client declares.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,12 @@ impl ServerApiVersion {
     }
 }
 
+impl fmt::Display for ServerApiVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl FromStr for ServerApiVersion {
     type Err = UnknownServerApiVersion;
 
@@ -125,6 +131,7 @@ mod tests {
     #[test]
     fn unknown_server_api_versions_are_rejected() {
         assert_eq!("1".parse(), Ok(ServerApiVersion::V1));
+        assert_eq!(ServerApiVersion::V1.to_string(), "1");
         assert!("2".parse::<ServerApiVersion>().is_err());
     }
 }

@@ -45,7 +45,7 @@ async fn main() -> Result<()> {
     let other_client = Client::with_uri_str(&uri).await?;
     let mut follower = other_client.start_session().await?;
     if let (Some(cluster_time), Some(time)) = (session.cluster_time(), session.operation_time()) {
-        follower.advance_cluster_time(&cluster_time);
+        follower.advance_cluster_time(cluster_time);
         follower.advance_operation_time(time);
     }
     let theirs = other_client

@@ -267,7 +267,7 @@ async fn use_sessions(client: &Client, books: &Collection<Book>) -> Result<()> {
         return Ok(());
     };
     let mut follower = session.client().start_session().await?;
-    follower.advance_cluster_time(&clock);
+    follower.advance_cluster_time(clock);
     follower.advance_operation_time(time);
     assert!(books.find_one(doc! { "_id": 20 }).session(&mut follower).await?.is_none());
 

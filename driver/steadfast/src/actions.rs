@@ -115,6 +115,31 @@ macro_rules! actions_below {
 
 actions_below!(crate::options::ParseClientOptions, Shutdown, WarmConnectionPool<'_>);
 
+/// Implements `batch` for an action with a cursor, with the method `open_batches` of the action:
+/// once for an implicit session, and once for an explicit one.
+macro_rules! returns_batches {
+    ([$($generics:tt)*] $action:ty, $action_in_session:ty) => {
+        returns_batches! { @of [$($generics)*] $action => $crate::raw_batch_cursor::RawBatchCursor }
+        returns_batches! {
+            @of [$($generics)*] $action_in_session =>
+            $crate::raw_batch_cursor::SessionRawBatchCursor
+        }
+    };
+    (@of [$($generics:tt)*] $action:ty => $cursor:ty) => {
+        impl<$($generics)*> $action {
+            /// Runs the command and returns a cursor over whole batches, which are not copied or
+            /// decoded. See [`raw_batch_cursor`](crate::raw_batch_cursor).
+            ///
+            /// # Errors
+            ///
+            /// Those of the action.
+            pub async fn batch(self) -> $crate::error::Result<$cursor> {
+                self.open_batches().await
+            }
+        }
+    };
+}
+
 /// Future of an action.
 pub type ActionFuture<'a, T> =
     std::pin::Pin<Box<dyn Future<Output = crate::error::Result<T>> + Send + 'a>>;

@@ -235,7 +235,7 @@ impl ScramIdentity {
 
 fn name_and_password(credential: &Credential) -> Result<(String, Zeroizing<String>), AuthError> {
     let mechanism = credential.mechanism;
-    let name = mechanism.map_or("SCRAM", AuthMechanism::as_str);
+    let name = mechanism.as_ref().map_or("SCRAM", AuthMechanism::as_str);
     let missing = |what: InvalidCredential| AuthError::of_credential(mechanism, what);
     let username = credential.username.clone();
     let username = username.ok_or_else(|| missing(InvalidCredential::MissingUsername(name)))?;

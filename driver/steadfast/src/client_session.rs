@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
@@ -46,6 +46,8 @@ pub struct ClientSession {
     client: Client,
     id: Document,
     options: SessionOptions,
+    /// Cluster time returned to the application, until the session is used again.
+    cluster_time: OnceLock<ClusterTime>,
 }
 
 impl ClientSession {
@@ -55,7 +57,7 @@ impl ClientSession {
         id: Document,
         options: SessionOptions,
     ) -> Self {
-        Self { session, client, id, options }
+        Self { session, client, id, options, cluster_time: OnceLock::new() }
     }
 
     /// Returns the client.
@@ -73,9 +75,19 @@ impl ClientSession {
         &self.options
     }
 
-    /// Returns the highest cluster time (`$clusterTime`) received in the session.
-    pub fn cluster_time(&self) -> Option<ClusterTime> {
-        self.session.own_cluster_time()
+    /// Returns the highest cluster time (`$clusterTime`) received in the session, as of the first
+    /// call after the latest operation.
+    pub fn cluster_time(&self) -> Option<&ClusterTime> {
+        if self.cluster_time.get().is_none() {
+            // Another thread may be faster; its value is as good.
+            let _ = self.cluster_time.set(self.session.own_cluster_time()?);
+        }
+        self.cluster_time.get()
+    }
+
+    /// Prepares the session for an operation, which can advance the cluster time.
+    pub(crate) fn begin_use(&mut self) {
+        self.cluster_time.take();
     }
 
     /// Returns the `operationTime` of the latest operation in the session.
@@ -90,11 +102,12 @@ impl ClientSession {
     /// let first = client.start_session().await?;
     /// let mut second = client.start_session().await?;
     /// if let Some(time) = first.cluster_time() {
-    ///     second.advance_cluster_time(&time);
+    ///     second.advance_cluster_time(time);
     /// }
     /// # Ok(()) }
     /// ```
     pub fn advance_cluster_time(&mut self, to: &ClusterTime) {
+        self.begin_use();
         self.session.advance_cluster_time(to);
     }
 
@@ -217,7 +230,11 @@ impl Command {
         session: Option<&mut ClientSession>,
         client: &Client,
     ) -> Result<Self> {
-        let session = session.map(|session| session.share(client)).transpose()?;
+        let session = session.map(|session| {
+            session.begin_use();
+            session.share(client)
+        });
+        let session = session.transpose()?;
         self.in_shared(session)
     }
 }

@@ -30,6 +30,44 @@ pub(crate) trait Records: fmt::Debug + Send + Sync {
 pub(crate) type QueryFuture<'a, R> =
     Pin<Box<dyn Future<Output = Result<Vec<R>, DnsError>> + Send + 'a>>;
 
+/// Name servers for the SRV and TXT records of `mongodb+srv`: those of a public DNS service instead
+/// of the system's. See
+/// [`ParseConnectionString::resolver_config`](crate::action::ParseConnectionString::resolver_config).
+///
+/// ```
+/// use steadfast::options::{ClientOptions, ResolverConfig};
+///
+/// let parse = ClientOptions::parse("mongodb+srv://cluster.example.com")
+///     .resolver_config(ResolverConfig::cloudflare());
+/// # drop(parse);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolverConfig(PublicResolver);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PublicResolver {
+    Cloudflare,
+    Google,
+    Quad9,
+}
+
+impl ResolverConfig {
+    /// Uses the name servers of [Cloudflare](https://1.1.1.1/dns).
+    pub fn cloudflare() -> Self {
+        Self(PublicResolver::Cloudflare)
+    }
+
+    /// Uses the name servers of [Google](https://developers.google.com/speed/public-dns).
+    pub fn google() -> Self {
+        Self(PublicResolver::Google)
+    }
+
+    /// Uses the name servers of [Quad9](https://quad9.net).
+    pub fn quad9() -> Self {
+        Self(PublicResolver::Quad9)
+    }
+}
+
 /// Resolver with a time-out.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver {
@@ -39,8 +77,18 @@ pub(crate) struct Resolver {
 
 impl Resolver {
     /// Creates a resolver with the name servers of the system.
-    pub(crate) fn system() -> Result<Self, DnsError> {
+    fn system() -> Result<Self, DnsError> {
         Ok(Self::new(Arc::new(SystemRecords::new()?), QUERY_TIMEOUT))
+    }
+
+    /// Creates a resolver with the given name servers. They default to those of the system.
+    pub(crate) fn configured(config: Option<&ResolverConfig>) -> Result<Self, DnsError> {
+        match config {
+            None => Self::system(),
+            Some(config) => {
+                Ok(Self::new(Arc::new(SystemRecords::of_service(config)?), QUERY_TIMEOUT))
+            }
+        }
     }
 
     /// Creates a resolver with another source of records.

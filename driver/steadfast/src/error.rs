@@ -15,7 +15,12 @@ mod partial;
 mod timeout;
 mod write;
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fmt,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use bson::RawDocumentBuf;
 use steadfast_core::{address::ServerAddress, retry::is_duplicate_key};
@@ -76,7 +81,7 @@ pub struct Error {
 
 #[derive(Clone, Default)]
 struct ErrorDetails {
-    labels: BTreeSet<String>,
+    labels: HashSet<String>,
     server: Option<ServerAddress>,
     wire_version: Option<i32>,
     response: Option<RawDocumentBuf>,
@@ -131,9 +136,14 @@ impl Error {
     }
 
     /// Returns the error labels added by the server or the driver.
-    pub fn labels(&self) -> &BTreeSet<String> {
-        static NONE: BTreeSet<String> = BTreeSet::new();
+    pub fn labels(&self) -> &HashSet<String> {
+        static NONE: LazyLock<HashSet<String>> = LazyLock::new(HashSet::new);
         self.details.as_ref().map_or(&NONE, |details| &details.labels)
+    }
+
+    /// Returns the labels in alphabetical order, for output that must be repeatable.
+    pub(crate) fn sorted_labels(&self) -> BTreeSet<&str> {
+        self.labels().iter().map(String::as_str).collect()
     }
 
     /// Returns `true` if the error or its source has the label.
@@ -212,6 +222,18 @@ impl Error {
             ErrorKind::Write(failure) => Some(failure.code()),
             ErrorKind::InsertMany(error) => error.code().or_else(|| self.batch_end()?.code()),
             ErrorKind::BulkWrite(error) => error.code().or_else(|| self.batch_end()?.code()),
+            _ => None,
+        }
+    }
+
+    /// Returns the base of the backoff that an overloaded server requests before a retry
+    /// (`baseBackoffMS`), if the error is a command error.
+    ///
+    /// The driver's own retries honour it; see
+    /// [client backpressure](https://github.com/mongodb/specifications/blob/master/source/client-backpressure/client-backpressure.md).
+    pub fn base_backoff(&self) -> Option<Duration> {
+        match &*self.kind {
+            ErrorKind::Command(error) => error.base_backoff,
             _ => None,
         }
     }
@@ -387,7 +409,7 @@ impl fmt::Debug for Error {
             shown.field("server", &format_args!("{server}"));
         }
         if !details.labels.is_empty() {
-            shown.field("labels", &details.labels);
+            shown.field("labels", &self.sorted_labels());
         }
         if let Some(response) = &details.response {
             shown.field("response", &bson::Document::try_from(&**response));
@@ -417,7 +439,7 @@ impl fmt::Display for Error {
             write!(f, " (server {server})")?;
         }
         if !details.labels.is_empty() {
-            let labels: Vec<_> = details.labels.iter().map(String::as_str).collect();
+            let labels: Vec<_> = self.sorted_labels().into_iter().collect();
             write!(f, " [{}]", labels.join(", "))?;
         }
         Ok(())

@@ -19,32 +19,41 @@
 //! ```
 
 pub mod command;
+mod handlers;
 pub mod retry;
+pub mod sdam;
 
 use std::{
     collections::VecDeque,
     fmt,
-    pin::Pin,
     sync::{Arc, Mutex},
 };
 
-pub use steadfast_core::event::{cmap, sdam};
+/// Connection monitoring and pooling (CMAP) events. See
+/// [CMAP](https://github.com/mongodb/specifications/blob/master/source/connection-monitoring-and-pooling/connection-monitoring-and-pooling.md).
+pub mod cmap {
+    #[expect(deprecated, reason = "exported for applications that still implement it")]
+    pub use super::handlers::CmapEventHandler;
+    pub use steadfast_core::event::cmap::*;
+}
 
-type AsyncCallback<T> = dyn Fn(T) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+use crate::BoxFuture;
+
+type AsyncCallback<T> = dyn Fn(T) -> BoxFuture<'static, ()> + Sync + Send;
 
 /// Handler of events.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum EventHandler<T> {
     /// Function called with each event.
-    Callback(Arc<dyn Fn(T) + Send + Sync>),
+    Callback(Arc<dyn Fn(T) + Sync + Send>),
     /// Function whose future runs in a new task for each event.
     AsyncCallback(Arc<AsyncCallback<T>>),
     /// Channel. Events are dropped while it is full.
     TokioMpsc(tokio::sync::mpsc::Sender<T>),
 }
 
-impl<T> EventHandler<T> {
+impl<T: Send + Sync + 'static> EventHandler<T> {
     /// Creates a handler that calls a function with each event.
     ///
     /// ```
@@ -61,15 +70,18 @@ impl<T> EventHandler<T> {
     /// ```
     /// use steadfast::event::{EventHandler, cmap::CmapEvent};
     ///
-    /// let handler = EventHandler::<CmapEvent>::async_callback(async |event| println!("{event:?}"));
+    /// let handler = EventHandler::<CmapEvent>::async_callback(|event| {
+    ///     Box::pin(async move { println!("{event:?}") })
+    /// });
     /// ```
-    pub fn async_callback<F>(callback: impl Fn(T) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        Self::AsyncCallback(Arc::new(move |event| Box::pin(callback(event))))
+    pub fn async_callback(
+        callback: impl Fn(T) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Self {
+        Self::AsyncCallback(Arc::new(callback))
     }
+}
 
+impl<T> EventHandler<T> {
     pub(crate) fn handle(&self, event: T) {
         match self {
             Self::Callback(callback) => callback(event),
@@ -87,6 +99,22 @@ impl<T> EventHandler<T> {
 impl<T> fmt::Debug for EventHandler<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EventHandler")
+    }
+}
+
+/// Two handlers are equal if they share their function or channel.
+impl<T> PartialEq for EventHandler<T> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Callback(one), Self::Callback(other)) => {
+                std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+            }
+            (Self::AsyncCallback(one), Self::AsyncCallback(other)) => {
+                std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+            }
+            (Self::TokioMpsc(one), Self::TokioMpsc(other)) => one.same_channel(other),
+            (Self::Callback(_) | Self::AsyncCallback(_) | Self::TokioMpsc(_), _) => false,
+        }
     }
 }
 

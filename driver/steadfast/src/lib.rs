@@ -106,7 +106,7 @@ mod actions;
 ///   next command of the transaction waits for it.
 /// - A cursor that the command opens on the server stays open until the idle cursor timeout there.
 pub mod action {
-    pub use crate::actions::*;
+    pub use crate::{actions::*, options::ParseClientOptions as ParseConnectionString};
 
     /// Actions of a [`GridFsBucket`](crate::gridfs::GridFsBucket).
     pub mod gridfs {
@@ -138,6 +138,7 @@ mod operation;
 mod pin;
 mod pool;
 mod random;
+pub mod raw_batch_cursor;
 pub mod results;
 mod resume_token;
 #[cfg(feature = "sync")]
@@ -184,6 +185,9 @@ mod documents {
     #[doc = include_str!("../../../docs/embedded.md")]
     struct Embedded;
 }
+
+/// Boxed future, such as that of an asynchronous event handler.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub use self::{
     client::{Client, ClientMetrics},

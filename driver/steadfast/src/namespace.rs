@@ -1,6 +1,6 @@
 //! Names of databases and collections.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,19 @@ impl fmt::Display for Namespace {
     }
 }
 
+impl FromStr for Namespace {
+    type Err = Error;
+
+    /// Parses `database.collection`. Dots after the first belong to the name of the collection.
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text).filter(|namespace| !namespace.coll.is_empty()).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "{text:?} is not a namespace; expected \"database.collection\""
+            ))
+        })
+    }
+}
+
 impl Serialize for Namespace {
     fn serialize<S: serde::Serializer>(
         &self,
@@ -110,4 +123,17 @@ pub(crate) fn check_collection_name(name: &str) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_namespace_parses() {
+        assert_eq!("a.b.c".parse::<Namespace>().unwrap(), Namespace::new("a", "b.c"));
+        for text in ["", "a", "a."] {
+            assert!(text.parse::<Namespace>().unwrap_err().is_invalid_argument(), "{text}");
+        }
+    }
 }

@@ -41,20 +41,26 @@ mod write_model;
 pub use steadfast_core::{
     address::ServerAddress,
     concern::{Acknowledgment, ReadConcern, ReadConcernLevel, WriteConcern},
-    connection_string::{Compressor, ConnectionString, ServerMonitoringMode, Tls, TlsOptions},
+    connection_string::{
+        Compressor, ConnectionString, HostInfo, ServerMonitoringMode, Tls, TlsOptions,
+    },
     credential::{AuthMechanism, Credential},
     description::TagSet,
     read_preference::{HedgedReadOptions, ReadPreference, ReadPreferenceOptions},
-    selection::SelectionCriteria,
+    selection::{Predicate, SelectionCriteria},
     server_api::{ServerApi, ServerApiVersion},
 };
 
+#[cfg(feature = "dns")]
+pub use crate::dns::ResolverConfig;
+
 pub use self::{
     catalog::{
-        ChangeStreamPreAndPostImages, ClusteredIndex, CollectionOptions, CollectionOptionsBuilder,
-        CreateCollectionOptions, CreateCollectionOptionsBuilder, DatabaseOptions,
-        DatabaseOptionsBuilder, DropCollectionOptions, DropCollectionOptionsBuilder,
-        DropDatabaseOptions, DropDatabaseOptionsBuilder, IndexOptionDefaults,
+        ChangeStreamPreAndPostImages, ChangeStreamPreAndPostImagesBuilder, ClusteredIndex,
+        CollectionOptions, CollectionOptionsBuilder, CreateCollectionOptions,
+        CreateCollectionOptionsBuilder, DatabaseOptions, DatabaseOptionsBuilder,
+        DropCollectionOptions, DropCollectionOptionsBuilder, DropDatabaseOptions,
+        DropDatabaseOptionsBuilder, IndexOptionDefaults, IndexOptionDefaultsBuilder,
         ListCollectionsOptions, ListCollectionsOptionsBuilder, ListDatabasesOptions,
         ListDatabasesOptionsBuilder, TimeseriesGranularity, TimeseriesOptions,
         TimeseriesOptionsBuilder, ValidationAction, ValidationLevel,
@@ -120,4 +126,9 @@ pub(crate) mod field_types {
 
     pub(crate) use super::*;
     pub(crate) use crate::resume_token::ResumeToken;
+
+    /// Collects the stages of a pipeline, or array filters.
+    pub(crate) fn documents(items: impl IntoIterator<Item = Document>) -> Vec<Document> {
+        items.into_iter().collect()
+    }
 }

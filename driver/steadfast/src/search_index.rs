@@ -68,7 +68,6 @@ impl SearchIndexModelBuilder {
 
 /// Type of a search index (`type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum SearchIndexType {
     /// Full-text search (`search`).
     Search,

@@ -1,5 +1,15 @@
 //! Serialization of durations, counts and names in the form of commands and replies.
 
+use serde::Serializer;
+
+/// Serializes a value as its text.
+pub(crate) fn as_text<S: Serializer>(
+    value: &impl std::fmt::Display,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
 /// Durations in milliseconds (`maxTimeMS`).
 pub(crate) mod millis {
     use std::time::Duration;

@@ -23,10 +23,7 @@ use bson::oid::ObjectId;
 use steadfast_core::{
     address::ServerAddress,
     description::TopologyDescription,
-    event::{
-        cmap::{CmapEvent, ConnectionPoolOptions},
-        sdam::SdamEvent,
-    },
+    event::cmap::{CmapEvent, ConnectionPoolOptions},
     monitor::MonitorSettings,
     pool::{ClearRequest, Generation},
     sdam::{
@@ -42,7 +39,7 @@ pub(crate) use self::{select::SelectedServer, server::Server};
 use crate::{
     connection::{Connection, EstablishError, Establisher},
     error::{Error, ErrorKind, SYSTEM_OVERLOADED_ERROR},
-    event::{Outbox, lock},
+    event::{Outbox, lock, sdam::SdamEvent},
     pool::PoolObserver,
     pool::{DeferredEffects, Pool},
 };
@@ -176,7 +173,7 @@ impl Topology {
     ) -> Option<DeferredEffects> {
         match effect {
             TopologyEffect::Emit(event) => {
-                self.events.push(event);
+                self.events.push(event.into());
                 None
             }
             TopologyEffect::AddServer(address) => {

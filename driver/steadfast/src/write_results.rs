@@ -108,9 +108,20 @@ pub struct VerboseBulkWriteResult {
     #[serde(flatten)]
     pub summary: SummaryBulkWriteResult,
     /// Results of the inserts that were executed.
-    pub insert_results: BTreeMap<usize, InsertOneResult>,
+    #[serde(serialize_with = "by_index")]
+    pub insert_results: HashMap<usize, InsertOneResult>,
     /// Results of the updates and replacements that were executed.
-    pub update_results: BTreeMap<usize, UpdateResult>,
+    #[serde(serialize_with = "by_index")]
+    pub update_results: HashMap<usize, UpdateResult>,
     /// Results of the deletes that were executed.
-    pub delete_results: BTreeMap<usize, DeleteResult>,
+    #[serde(serialize_with = "by_index")]
+    pub delete_results: HashMap<usize, DeleteResult>,
+}
+
+/// Serializes results in the order of their indexes.
+fn by_index<T: Serialize, S: serde::Serializer>(
+    results: &HashMap<usize, T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    results.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
 }

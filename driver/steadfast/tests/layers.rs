@@ -14,7 +14,7 @@ use std::{
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Modules from the lowest to the highest. Every module of the crate is listed.
-const LAYERS: [&str; 37] = [
+const LAYERS: [&str; 38] = [
     "random",
     "decode",
     "serde_helpers",
@@ -47,6 +47,7 @@ const LAYERS: [&str; 37] = [
     "operation",
     "client_session",
     "cursor",
+    "raw_batch_cursor",
     "change_stream",
     "blocking",
     "actions",

@@ -26,8 +26,8 @@ pub enum Compressor {
     Snappy,
     /// zlib (`zlib`) at a compression level. Requires the feature `zlib`.
     Zlib(ZlibLevel),
-    /// Zstandard (`zstd`). Requires the feature `zstd`.
-    Zstd,
+    /// Zstandard (`zstd`) at a compression level. Requires the feature `zstd`.
+    Zstd(ZstdLevel),
 }
 
 impl Compressor {
@@ -37,13 +37,13 @@ impl Compressor {
             Compressor::Noop => 0,
             Compressor::Snappy => 1,
             Compressor::Zlib(_) => 2,
-            Compressor::Zstd => 3,
+            Compressor::Zstd(_) => 3,
         }
     }
 
     /// Returns the compressor with this `compressorId`.
     ///
-    /// The level of zlib is not part of a message; the result has the default level.
+    /// The level is not part of a message; the result has the default level.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Compressor {
             0 => Ok(Compressor::Noop),
             1 => Ok(Compressor::Snappy),
             2 => Ok(Compressor::Zlib(ZlibLevel::DEFAULT)),
-            3 => Ok(Compressor::Zstd),
+            3 => Ok(Compressor::Zstd(ZstdLevel::DEFAULT)),
             _ => Err(WireError::UnknownCompressorId { id }),
         }
     }
@@ -65,7 +65,7 @@ impl Compressor {
             Compressor::Noop => "noop",
             Compressor::Snappy => "snappy",
             Compressor::Zlib(_) => "zlib",
-            Compressor::Zstd => "zstd",
+            Compressor::Zstd(_) => "zstd",
         }
     }
 
@@ -75,7 +75,7 @@ impl Compressor {
             Compressor::Noop => true,
             Compressor::Snappy => cfg!(feature = "snappy"),
             Compressor::Zlib(_) => cfg!(feature = "zlib"),
-            Compressor::Zstd => cfg!(feature = "zstd"),
+            Compressor::Zstd(_) => cfg!(feature = "zstd"),
         }
     }
 }
@@ -83,13 +83,13 @@ impl Compressor {
 impl FromStr for Compressor {
     type Err = WireError;
 
-    /// Parses a compressor name. zlib gets its default level.
+    /// Parses a compressor name. zlib and zstd get their default levels.
     fn from_str(name: &str) -> Result<Self, WireError> {
         match name {
             "noop" => Ok(Compressor::Noop),
             "snappy" => Ok(Compressor::Snappy),
             "zlib" => Ok(Compressor::Zlib(ZlibLevel::DEFAULT)),
-            "zstd" => Ok(Compressor::Zstd),
+            "zstd" => Ok(Compressor::Zstd(ZstdLevel::DEFAULT)),
             _ => Err(WireError::UnknownCompressorName { name: name.to_owned() }),
         }
     }
@@ -101,13 +101,14 @@ impl fmt::Display for Compressor {
     }
 }
 
-/// A set of compressors, such as those negotiated in the handshake. The level of zlib is ignored.
+/// A set of compressors, such as those negotiated in the handshake. Levels are ignored.
 ///
 /// ```
-/// use steadfast_wire::{Compressor, CompressorSet};
+/// use steadfast_wire::{Compressor, CompressorSet, ZstdLevel};
 ///
-/// let negotiated: CompressorSet = [Compressor::Zstd].into_iter().collect();
-/// assert!(negotiated.contains(Compressor::Zstd) && !negotiated.contains(Compressor::Noop));
+/// let zstd = Compressor::Zstd(ZstdLevel::DEFAULT);
+/// let negotiated: CompressorSet = [zstd].into_iter().collect();
+/// assert!(negotiated.contains(zstd) && !negotiated.contains(Compressor::Noop));
 /// assert!(CompressorSet::ALL.contains(Compressor::Noop));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,6 +158,38 @@ impl ZlibLevel {
 }
 
 impl Default for ZlibLevel {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Compression level of Zstandard: -131072 (fastest) to 22 (best compression). The default is 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ZstdLevel(i32);
+
+impl ZstdLevel {
+    /// The default level of Zstandard (3).
+    pub const DEFAULT: Self = Self(3);
+
+    /// Creates a level from a number.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::ZstdLevel`] if the number is not in -131072 to 22.
+    pub fn new(level: i32) -> Result<Self, WireError> {
+        match level {
+            -131_072..=22 => Ok(Self(level)),
+            _ => Err(WireError::ZstdLevel { level }),
+        }
+    }
+
+    /// Returns the level as a number.
+    pub const fn get(self) -> i32 {
+        self.0
+    }
+}
+
+impl Default for ZstdLevel {
     fn default() -> Self {
         Self::DEFAULT
     }

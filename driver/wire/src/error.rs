@@ -175,6 +175,12 @@ pub enum WireError {
         /// The level given.
         level: i32,
     },
+    /// A zstd level outside of -131072 to 22.
+    #[error("zstd compression level {level} is out of range; expected -131072 to 22")]
+    ZstdLevel {
+        /// The level given.
+        level: i32,
+    },
     /// OP_COMPRESSED: the uncompressed size is negative or exceeds the limit of the reader.
     #[error("uncompressed size {claimed} of a compressed message exceeds the limit of {max} bytes")]
     UncompressedSize {

@@ -66,7 +66,7 @@ mod terminator;
 mod validate;
 
 pub use self::{
-    compressor::{Compressor, CompressorSet, ZlibLevel},
+    compressor::{Compressor, CompressorSet, ZlibLevel, ZstdLevel},
     document::{DocumentBytes, DocumentIter, DocumentRun},
     elements::ElementWriter,
     error::WireError,

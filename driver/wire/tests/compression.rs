@@ -6,11 +6,15 @@ use bson::rawdoc;
 use bytes::Bytes;
 use steadfast_wire::{
     Compressor, DocumentBytes, IncomingMessage, Message, MessageWriter, MsgFlags, OpMsg, OpReply,
-    WireError, ZlibLevel, compress, decode, may_compress, write_legacy_hello,
+    WireError, ZlibLevel, ZstdLevel, compress, decode, may_compress, write_legacy_hello,
 };
 
-const ALL: [Compressor; 4] =
-    [Compressor::Noop, Compressor::Snappy, Compressor::Zlib(ZlibLevel::DEFAULT), Compressor::Zstd];
+const ALL: [Compressor; 4] = [
+    Compressor::Noop,
+    Compressor::Snappy,
+    Compressor::Zlib(ZlibLevel::DEFAULT),
+    Compressor::Zstd(ZstdLevel::DEFAULT),
+];
 
 fn request(command: &str) -> Vec<u8> {
     let mut message = Vec::new();
@@ -69,6 +73,20 @@ fn zlib_levels_outside_the_range_are_rejected() {
 }
 
 #[test]
+fn zstd_levels_change_the_size_and_not_the_message() {
+    let message = request("insert");
+    let sizes = [-50, 1, 22].map(|level| {
+        let bytes = compressed(&message, Compressor::Zstd(ZstdLevel::new(level).unwrap()));
+        assert!(decoded(&bytes, 10_000).is_ok());
+        bytes.len()
+    });
+    assert!(sizes[0] > sizes[2], "{sizes:?}");
+    for level in [-131_073, 23] {
+        assert_eq!(ZstdLevel::new(level), Err(WireError::ZstdLevel { level }));
+    }
+}
+
+#[test]
 fn compressors_have_names_and_ids() {
     for (id, name) in (0..).zip(["noop", "snappy", "zlib", "zstd"]) {
         let compressor = Compressor::from_id(id).unwrap();
@@ -116,7 +134,9 @@ fn decompression_stops_at_the_claimed_size() {
                         "{compressor} made {made}"
                     );
                 }
-                WireError::Decompress { .. } => assert_eq!(*compressor, Compressor::Zstd),
+                WireError::Decompress { .. } => {
+                    assert_eq!(*compressor, Compressor::Zstd(ZstdLevel::DEFAULT))
+                }
                 other => panic!("{compressor}: {other}"),
             }
         }
@@ -130,7 +150,7 @@ fn decompression_bombs_are_rejected() {
     let mut writer = MessageWriter::request(&mut message, 1, MsgFlags::empty());
     writer.body().append_str("x", &"\0".repeat(20_000_000)).unwrap();
     writer.finish().unwrap();
-    for compressor in [Compressor::Zlib(ZlibLevel::DEFAULT), Compressor::Zstd] {
+    for compressor in [Compressor::Zlib(ZlibLevel::DEFAULT), Compressor::Zstd(ZstdLevel::DEFAULT)] {
         let bomb = compressed(&message, compressor);
         assert!(bomb.len() < 100_000);
         let honest = decoded(&bomb, 1_000_000).unwrap_err();
@@ -228,11 +248,12 @@ fn replies_may_be_compressed_with_any_first_key() {
     let body = DocumentBytes::try_from(rawdoc! { "ismaster": true, "ok": 1 }).unwrap();
     let mut message = Vec::new();
     OpMsg::new(body.clone()).encode(2, 1, &mut message).unwrap();
-    assert!(decoded(&compressed(&message, Compressor::Zstd), 1000).is_ok());
+    assert!(decoded(&compressed(&message, Compressor::Zstd(ZstdLevel::DEFAULT)), 1000).is_ok());
     let mut message = Vec::new();
     let reply = OpReply::to_command(&body).unwrap();
     reply.encode(2, 1, &mut message).unwrap();
-    let incoming = decoded(&compressed(&message, Compressor::Zstd), 1000).unwrap();
+    let incoming =
+        decoded(&compressed(&message, Compressor::Zstd(ZstdLevel::DEFAULT)), 1000).unwrap();
     assert_eq!(incoming.message, Message::Reply(reply));
 }
 

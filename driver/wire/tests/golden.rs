@@ -6,8 +6,8 @@ use bson::rawdoc;
 use bytes::Bytes;
 use steadfast_wire::{
     Compressor, DEFAULT_MAX_MESSAGE_SIZE, DocumentBytes, DocumentRun, Header, IncomingMessage,
-    Message, MessageWriter, MsgFlags, OpCode, OpMsg, OpQuery, OpReply, ZlibLevel, compress, decode,
-    write_legacy_hello,
+    Message, MessageWriter, MsgFlags, OpCode, OpMsg, OpQuery, OpReply, ZlibLevel, ZstdLevel,
+    compress, decode, write_legacy_hello,
 };
 
 /// `{ ping: 1, $db: "admin" }`
@@ -254,7 +254,7 @@ fn compressed_messages_are_decoded_from_handmade_bytes() {
         (Compressor::Noop, plain),
         (Compressor::Snappy, snappy),
         (Compressor::Zlib(ZlibLevel::DEFAULT), zlib),
-        (Compressor::Zstd, zstd),
+        (Compressor::Zstd(ZstdLevel::DEFAULT), zstd),
     ] {
         let golden = compressed_ok(compressor.id(), &bytes);
         let incoming = decoded(&golden);

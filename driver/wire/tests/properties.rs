@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::{collection::vec, option, prelude::*};
 use steadfast_wire::{
     Compressor, DocumentBytes, DocumentRun, Framing, Message, MsgFlags, OpMsg, OpQuery, OpReply,
-    ZlibLevel, compress, decode, frame, validate_document,
+    ZlibLevel, ZstdLevel, compress, decode, frame, validate_document,
 };
 
 const MAX: usize = 1 << 20;
@@ -110,7 +110,7 @@ fn compressor() -> impl Strategy<Value = Compressor> {
         Just(Compressor::Noop),
         Just(Compressor::Snappy),
         (-1..=9).prop_map(|level| Compressor::Zlib(ZlibLevel::new(level).unwrap())),
-        Just(Compressor::Zstd),
+        Just(Compressor::Zstd(ZstdLevel::DEFAULT)),
     ]
 }
 

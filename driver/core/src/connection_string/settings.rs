@@ -2,32 +2,42 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
 use crate::credential::REDACTED;
 
 /// Compressor of OP_COMPRESSED.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
 pub enum Compressor {
     /// Snappy (`snappy`).
     Snappy,
-    /// zlib (`zlib`), with compression levels.
-    Zlib,
+    /// zlib (`zlib`).
+    Zlib {
+        /// Compression level, from 0 (none) to 9 (smallest). Defaults to `zlibCompressionLevel`.
+        level: Option<u32>,
+    },
     /// Zstandard (`zstd`).
-    Zstd,
+    Zstd {
+        /// Compression level, from -131072 (fastest) to 22 (smallest). Defaults to 3.
+        level: Option<i32>,
+    },
 }
 
 /// Heartbeat protocol (`serverMonitoringMode`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ServerMonitoringMode {
     /// Streaming, where the server supports it.
+    #[serde(alias = "stream")]
     Stream,
     /// Polling.
+    #[serde(alias = "poll")]
     Poll,
     /// Streaming, except on function-as-a-service platforms, where it would keep the process awake.
     #[default]
+    #[serde(alias = "auto")]
     Auto,
 }
 
@@ -53,8 +63,8 @@ impl Compressor {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Snappy => "snappy",
-            Self::Zlib => "zlib",
-            Self::Zstd => "zstd",
+            Self::Zlib { .. } => "zlib",
+            Self::Zstd { .. } => "zstd",
         }
     }
 }
@@ -65,8 +75,8 @@ impl FromStr for Compressor {
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         match name {
             "snappy" => Ok(Self::Snappy),
-            "zlib" => Ok(Self::Zlib),
-            "zstd" => Ok(Self::Zstd),
+            "zlib" => Ok(Self::Zlib { level: None }),
+            "zstd" => Ok(Self::Zstd { level: None }),
             _ => Err(UnknownName),
         }
     }

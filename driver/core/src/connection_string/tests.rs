@@ -265,7 +265,7 @@ fn unknown_mechanisms_are_rejected_and_unknown_options_ignored() {
     let uri = parse("mongodb://h/?noSuchOption=1&compressors=zstd,lzma,snappy");
     assert_eq!(uri.warnings.len(), 2);
     assert!(uri.warnings[0].contains("noSuchOption"));
-    assert_eq!(uri.compressors, Some(vec![Compressor::Zstd, Compressor::Snappy]));
+    assert_eq!(uri.compressors, Some(vec![Compressor::Zstd { level: None }, Compressor::Snappy]));
 }
 
 #[test]

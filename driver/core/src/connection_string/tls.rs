@@ -2,13 +2,13 @@
 
 use std::{fmt, path::PathBuf};
 
+use serde::Deserialize;
 use zeroize::Zeroize;
 
 use crate::credential::REDACTED;
 
 /// TLS setting of a client (`tls`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub enum Tls {
     /// TLS with these options.
     Enabled(TlsOptions),
@@ -20,7 +20,7 @@ pub enum Tls {
 ///
 /// Use [`verifies_certificates`](Self::verifies_certificates) and
 /// [`verifies_hostnames`](Self::verifies_hostnames) instead of the single options.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct TlsOptions {
     /// PEM file of trusted certificate authorities (`tlsCAFile`). Defaults to the platform's.

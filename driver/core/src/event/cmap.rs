@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use bson::oid::ObjectId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::address::ServerAddress;
 
@@ -35,14 +35,45 @@ pub enum CmapEvent {
     ConnectionCheckedIn(ConnectionCheckedInEvent),
 }
 
+/// Implements the conversion of each event into [`CmapEvent`].
+macro_rules! variants {
+    ($($variant:ident($event:ident)),+ $(,)?) => {
+        $(
+            impl From<$event> for CmapEvent {
+                fn from(event: $event) -> Self {
+                    Self::$variant(event)
+                }
+            }
+        )+
+    };
+}
+
+variants! {
+    PoolCreated(PoolCreatedEvent),
+    PoolReady(PoolReadyEvent),
+    PoolCleared(PoolClearedEvent),
+    PoolClosed(PoolClosedEvent),
+    ConnectionCreated(ConnectionCreatedEvent),
+    ConnectionReady(ConnectionReadyEvent),
+    ConnectionClosed(ConnectionClosedEvent),
+    ConnectionCheckoutStarted(ConnectionCheckoutStartedEvent),
+    ConnectionCheckoutFailed(ConnectionCheckoutFailedEvent),
+    ConnectionCheckedOut(ConnectionCheckedOutEvent),
+    ConnectionCheckedIn(ConnectionCheckedInEvent),
+}
+
 /// Options of a connection pool, as set by the application.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ConnectionPoolOptions {
     /// Time after which an idle connection is closed (`maxIdleTimeMS`). Defaults to no limit; zero
     /// means no limit.
-    #[serde(rename = "maxIdleTimeMS", serialize_with = "as_millis")]
+    #[serde(
+        rename = "maxIdleTimeMS",
+        serialize_with = "as_millis",
+        deserialize_with = "from_millis"
+    )]
     pub max_idle_time: Option<Duration>,
     /// Maximum number of connections, those in use included (`maxPoolSize`). Defaults to 100; zero
     /// means no limit.
@@ -53,7 +84,11 @@ pub struct ConnectionPoolOptions {
     pub max_connecting: Option<u32>,
     /// Time-out for checking out a connection (`waitQueueTimeoutMS`). Defaults to no limit; zero
     /// means no limit. The pool only reports this option.
-    #[serde(rename = "waitQueueTimeoutMS", serialize_with = "as_millis")]
+    #[serde(
+        rename = "waitQueueTimeoutMS",
+        serialize_with = "as_millis",
+        deserialize_with = "from_millis"
+    )]
     pub wait_queue_timeout: Option<Duration>,
 }
 
@@ -61,8 +96,12 @@ fn as_millis<S: serde::Serializer>(time: &Option<Duration>, out: S) -> Result<S:
     time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).serialize(out)
 }
 
+fn from_millis<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Option::<u64>::deserialize(from)?.map(Duration::from_millis))
+}
+
 /// Published when a pool is created.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PoolCreatedEvent {
     /// Address of the server.
@@ -72,7 +111,7 @@ pub struct PoolCreatedEvent {
 }
 
 /// Published when a pool becomes ready.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PoolReadyEvent {
     /// Address of the server.
@@ -80,7 +119,7 @@ pub struct PoolReadyEvent {
 }
 
 /// Published when a pool, or one service behind a load balancer, is cleared.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PoolClearedEvent {
@@ -93,7 +132,7 @@ pub struct PoolClearedEvent {
 }
 
 /// Published when a pool is closed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PoolClosedEvent {
     /// Address of the server.
@@ -101,7 +140,7 @@ pub struct PoolClosedEvent {
 }
 
 /// Published when a connection is created, before it is established.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionCreatedEvent {
@@ -112,7 +151,7 @@ pub struct ConnectionCreatedEvent {
 }
 
 /// Published when a connection is established: handshake and authentication are complete.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionReadyEvent {
@@ -125,7 +164,7 @@ pub struct ConnectionReadyEvent {
 }
 
 /// Published when a connection is closed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionClosedEvent {
@@ -142,7 +181,7 @@ pub struct ConnectionClosedEvent {
 }
 
 /// Reason of closing a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ConnectionClosedReason {
@@ -178,7 +217,7 @@ impl fmt::Display for ConnectionClosedReason {
 }
 
 /// Published when an operation starts to check out a connection.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConnectionCheckoutStartedEvent {
     /// Address of the server.
@@ -186,7 +225,7 @@ pub struct ConnectionCheckoutStartedEvent {
 }
 
 /// Published when an operation fails to check out a connection.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConnectionCheckoutFailedEvent {
     /// Address of the server.
@@ -200,7 +239,7 @@ pub struct ConnectionCheckoutFailedEvent {
 }
 
 /// Reason of a failed check-out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ConnectionCheckoutFailedReason {
@@ -233,7 +272,7 @@ impl fmt::Display for ConnectionCheckoutFailedReason {
 }
 
 /// Published when an operation has checked out a connection.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionCheckedOutEvent {
@@ -246,7 +285,7 @@ pub struct ConnectionCheckedOutEvent {
 }
 
 /// Published when an operation checks in a connection.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionCheckedInEvent {
@@ -254,4 +293,45 @@ pub struct ConnectionCheckedInEvent {
     pub address: ServerAddress,
     /// Number of the connection in its pool, counted from 1.
     pub connection_id: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+
+    #[test]
+    fn pool_options_have_the_names_of_uri_options() {
+        let options = ConnectionPoolOptions {
+            max_idle_time: Some(Duration::from_millis(5)),
+            max_pool_size: Some(7),
+            ..ConnectionPoolOptions::default()
+        };
+        let document = bson::serialize_to_document(&options).unwrap();
+        assert_eq!(document.get_i64("maxIdleTimeMS").unwrap(), 5);
+        assert_eq!(
+            bson::deserialize_from_document::<ConnectionPoolOptions>(document).unwrap(),
+            options
+        );
+        let few: ConnectionPoolOptions =
+            bson::deserialize_from_document(doc! { "maxPoolSize": 7 }).unwrap();
+        assert_eq!((few.max_pool_size, few.max_idle_time), (Some(7), None));
+    }
+
+    #[test]
+    fn event_round_trips() {
+        let address = ServerAddress::parse("a:1").unwrap();
+        let closed = ConnectionClosedEvent {
+            address,
+            connection_id: 3,
+            reason: ConnectionClosedReason::Idle,
+            service_id: None,
+            error: None,
+        };
+        let document = bson::serialize_to_document(&closed).unwrap();
+        assert_eq!(document.get_str("reason").unwrap(), "idle");
+        let back: ConnectionClosedEvent = bson::deserialize_from_document(document).unwrap();
+        assert_eq!(CmapEvent::from(back), CmapEvent::ConnectionClosed(closed));
+    }
 }

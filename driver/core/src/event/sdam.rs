@@ -1,20 +1,20 @@
 //! Server discovery and monitoring (SDAM) events.
 //!
 //! The topology publishes the events of servers and topologies
-//! ([`crate::sdam::TopologyEffect::Emit`]). The monitors publish the heartbeat events.
+//! ([`crate::sdam::TopologyEffect::Emit`]). The heartbeat events are those of the monitors, outside of
+//! this crate.
 
-use std::time::Duration;
-
-use bson::{Document, oid::ObjectId};
+use bson::oid::ObjectId;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     address::ServerAddress,
     description::{ServerDescription, TopologyDescription},
 };
 
-/// An SDAM event.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
+/// An event of a topology or a server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum SdamEvent {
     /// A server description changed.
     ServerDescriptionChanged(Box<ServerDescriptionChangedEvent>),
@@ -28,16 +28,11 @@ pub enum SdamEvent {
     TopologyOpening(TopologyOpeningEvent),
     /// Monitoring of the deployment ended. Always the last event.
     TopologyClosed(TopologyClosedEvent),
-    /// A heartbeat started.
-    ServerHeartbeatStarted(ServerHeartbeatStartedEvent),
-    /// A heartbeat succeeded.
-    ServerHeartbeatSucceeded(ServerHeartbeatSucceededEvent),
-    /// A heartbeat failed.
-    ServerHeartbeatFailed(ServerHeartbeatFailedEvent),
 }
 
 /// Published when a server description changes. A new round trip time alone is not a change.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ServerDescriptionChangedEvent {
     /// Address of the server.
@@ -51,7 +46,8 @@ pub struct ServerDescriptionChangedEvent {
 }
 
 /// Published when monitoring of a server starts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ServerOpeningEvent {
     /// Address of the server.
@@ -61,7 +57,8 @@ pub struct ServerOpeningEvent {
 }
 
 /// Published when monitoring of a server ends.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ServerClosedEvent {
     /// Address of the server.
@@ -71,7 +68,8 @@ pub struct ServerClosedEvent {
 }
 
 /// Published when the topology description changes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TopologyDescriptionChangedEvent {
     /// Id of the topology.
@@ -83,7 +81,8 @@ pub struct TopologyDescriptionChangedEvent {
 }
 
 /// Published when monitoring of the deployment starts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TopologyOpeningEvent {
     /// Id of the topology.
@@ -91,116 +90,10 @@ pub struct TopologyOpeningEvent {
 }
 
 /// Published when monitoring of the deployment ends.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TopologyClosedEvent {
     /// Id of the topology.
     pub topology_id: ObjectId,
-}
-
-/// Published when a heartbeat starts.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ServerHeartbeatStartedEvent {
-    /// Address of the server.
-    pub server_address: ServerAddress,
-    /// `true` if the server may delay its reply until its state changes (streaming protocol).
-    pub awaited: bool,
-    /// Id of the connection in this driver.
-    pub driver_connection_id: u32,
-    /// Id of the connection in the server (`connectionId`). `None` before its first reply.
-    pub server_connection_id: Option<i64>,
-}
-
-/// Published when a heartbeat succeeds.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ServerHeartbeatSucceededEvent {
-    /// Duration of the heartbeat. Not a round trip time if `awaited`.
-    pub duration: Duration,
-    /// Reply of the server.
-    pub reply: Document,
-    /// Address of the server.
-    pub server_address: ServerAddress,
-    /// `true` if the server was allowed to delay its reply until its state changed (streaming
-    /// protocol).
-    pub awaited: bool,
-    /// Id of the connection in this driver.
-    pub driver_connection_id: u32,
-    /// Id of the connection in the server (`connectionId`).
-    pub server_connection_id: Option<i64>,
-}
-
-/// Published when a heartbeat fails.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ServerHeartbeatFailedEvent {
-    /// Duration of the heartbeat.
-    pub duration: Duration,
-    /// Error of the heartbeat.
-    pub failure: String,
-    /// Address of the server.
-    pub server_address: ServerAddress,
-    /// `true` if the server was allowed to delay its reply until its state changed (streaming
-    /// protocol).
-    pub awaited: bool,
-    /// Id of the connection in this driver.
-    pub driver_connection_id: u32,
-    /// Id of the connection in the server (`connectionId`). `None` if it never replied.
-    pub server_connection_id: Option<i64>,
-}
-
-/// Fields that the three events of one heartbeat have in common.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Heartbeat {
-    /// Address of the server.
-    pub server_address: ServerAddress,
-    /// `true` if the server may delay its reply until its state changes (streaming protocol).
-    pub awaited: bool,
-    /// Id of the connection in this driver.
-    pub driver_connection_id: u32,
-    /// Id of the connection in the server (`connectionId`). `None` before its first reply.
-    pub server_connection_id: Option<i64>,
-}
-
-impl Heartbeat {
-    /// Returns the event for the start of the heartbeat.
-    pub fn started(&self) -> SdamEvent {
-        let Self { server_address, awaited, driver_connection_id, server_connection_id } =
-            self.clone();
-        SdamEvent::ServerHeartbeatStarted(ServerHeartbeatStartedEvent {
-            server_address,
-            awaited,
-            driver_connection_id,
-            server_connection_id,
-        })
-    }
-
-    /// Returns the event for a successful heartbeat.
-    pub fn succeeded(&self, duration: Duration, reply: Document) -> SdamEvent {
-        let Self { server_address, awaited, driver_connection_id, server_connection_id } =
-            self.clone();
-        SdamEvent::ServerHeartbeatSucceeded(ServerHeartbeatSucceededEvent {
-            duration,
-            reply,
-            server_address,
-            awaited,
-            driver_connection_id,
-            server_connection_id,
-        })
-    }
-
-    /// Returns the event for a failed heartbeat.
-    pub fn failed(&self, duration: Duration, failure: String) -> SdamEvent {
-        let Self { server_address, awaited, driver_connection_id, server_connection_id } =
-            self.clone();
-        SdamEvent::ServerHeartbeatFailed(ServerHeartbeatFailedEvent {
-            duration,
-            failure,
-            server_address,
-            awaited,
-            driver_connection_id,
-            server_connection_id,
-        })
-    }
 }

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::{Serialize, Serializer};
+
 use crate::{
     address::ServerAddress,
     description::{ServerDescription, ServerType, TagSet},
@@ -40,12 +42,12 @@ impl ServerInfo<'_> {
 
     /// Returns the maximum wire version (`maxWireVersion`).
     pub fn max_wire_version(&self) -> Option<i32> {
-        self.known(self.description.max_wire_version)
+        self.description.max_wire_version()
     }
 
     /// Returns the minimum wire version (`minWireVersion`).
     pub fn min_wire_version(&self) -> Option<i32> {
-        self.known(self.description.min_wire_version)
+        self.description.min_wire_version()
     }
 
     /// Returns the name of the replica set (`setName`).
@@ -60,16 +62,12 @@ impl ServerInfo<'_> {
 
     /// Returns the tags of the server (`tags`).
     pub fn tags(&self) -> Option<&TagSet> {
-        self.known(&self.description.tags)
+        self.description.tags()
     }
 
     /// Returns the error of the check, if the server is Unknown because of one.
     pub fn error(&self) -> Option<&str> {
         self.description.error.as_deref()
-    }
-
-    fn known<T>(&self, value: T) -> Option<T> {
-        self.description.is_available().then_some(value)
     }
 }
 
@@ -82,6 +80,12 @@ impl<'a> From<&'a ServerDescription> for ServerInfo<'a> {
 impl From<ServerDescription> for ServerInfo<'_> {
     fn from(description: ServerDescription) -> Self {
         Self { description: Cow::Owned(description) }
+    }
+}
+
+impl Serialize for ServerInfo<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.description.serialize(serializer)
     }
 }
 

@@ -7,12 +7,15 @@ use bson::Document;
 use super::{ExplicitSession, ImplicitSession, session::OpenCursor};
 use crate::{
     Collection, Cursor, Database, SessionCursor,
+    command::Reply,
     error::Result,
     operation::{
         self,
         aggregate::{self, AggregateSource},
+        get_more::GetMoreOptions,
     },
     options::AggregateOptions,
+    raw_batch_cursor::RawBatchCursor,
 };
 
 impl Database {
@@ -132,18 +135,37 @@ impl<S, T> Aggregate<'_, S, T> {
     where
         S: OpenCursor,
     {
+        let (reply, more) = self.run_command().await?;
+        Ok(self.session.wrap(Cursor::new(self.source.client(), reply, more)?))
+    }
+
+    async fn open_batches(self) -> Result<S::Batches>
+    where
+        S: OpenCursor,
+    {
+        let (reply, more) = self.run_command().await?;
+        Ok(self.session.wrap_batches(RawBatchCursor::new(self.source.client(), reply, more)?))
+    }
+
+    async fn run_command(&self) -> Result<(Reply, GetMoreOptions)>
+    where
+        S: OpenCursor,
+    {
         let options = self.options.as_ref();
         let (command, more) = aggregate::aggregate(self.source, &self.pipeline, options)?;
         let client = self.source.client();
         let command = command.in_shared(self.session.explicit(client)?)?;
         let reply = client.executor().run(command).await?;
         operation::read_reply(&reply, operation::check_write_concern)?;
-        Ok(self.session.wrap(Cursor::new(client, reply, more)?))
+        Ok((reply, more))
     }
 }
 
 awaitable!(['a, T: 'a] Aggregate<'a, ImplicitSession, T> => Cursor<T>, sync crate::blocking::Cursor<T>);
 awaitable!(['a, T: 'a] Aggregate<'a, ExplicitSession<'a>, T> => SessionCursor<T>, sync crate::blocking::SessionCursor<T>);
+returns_batches!(
+    ['a, T] Aggregate<'a, ImplicitSession, T>, Aggregate<'a, ExplicitSession<'a>, T>
+);
 takes_session!(
     ['a, T] Aggregate { source, pipeline, options, documents }:
     Aggregate<'a, ImplicitSession, T> => Aggregate<'a, ExplicitSession<'a>, T>

@@ -103,10 +103,19 @@ impl<T: Send + Sync, S> Find<'_, T, S> {
         let (command, more) = find::find(self.collection, &self.filter, self.options.as_ref())?;
         self.session.open(&self.collection.client, command, more).await
     }
+
+    async fn open_batches(self) -> Result<S::Batches>
+    where
+        S: OpenCursor,
+    {
+        let (command, more) = find::find(self.collection, &self.filter, self.options.as_ref())?;
+        self.session.open_batches(&self.collection.client, command, more).await
+    }
 }
 
 awaitable!(['a, T: Send + Sync + 'a] Find<'a, T> => Cursor<T>, sync crate::blocking::Cursor<T>);
 awaitable!(['a, T: Send + Sync + 'a] Find<'a, T, ExplicitSession<'a>> => SessionCursor<T>, sync crate::blocking::SessionCursor<T>);
+returns_batches!(['a, T: Send + Sync] Find<'a, T>, Find<'a, T, ExplicitSession<'a>>);
 takes_session!(
     ['a, T: Send + Sync] Find { collection, filter, options, documents }:
     Find<'a, T> => Find<'a, T, ExplicitSession<'a>>

@@ -83,6 +83,14 @@ impl<S> ListCollections<'_, ListSpecifications, S> {
         let (command, more) = collections::list(self.database, false, self.options.as_ref())?;
         self.session.open(&self.database.client, command, more).await
     }
+
+    async fn open_batches(self) -> Result<S::Batches>
+    where
+        S: OpenCursor,
+    {
+        let (command, more) = collections::list(self.database, false, self.options.as_ref())?;
+        self.session.open_batches(&self.database.client, command, more).await
+    }
 }
 
 impl<S> ListCollections<'_, ListNames, S> {
@@ -109,6 +117,9 @@ awaitable!(['a] ListCollections<'a, ListSpecifications> => Cursor<CollectionSpec
 awaitable!(['a] ListCollections<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<CollectionSpecification>, sync crate::blocking::SessionCursor<CollectionSpecification>);
 awaitable!(['a] ListCollections<'a, ListNames> => Vec<String>);
 awaitable!(['a] ListCollections<'a, ListNames, ExplicitSession<'a>> => Vec<String>);
+returns_batches!(
+    ['a] ListCollections<'a>, ListCollections<'a, ListSpecifications, ExplicitSession<'a>>
+);
 takes_session!(
     ['a, M] ListCollections { database, options, mode }:
     ListCollections<'a, M> => ListCollections<'a, M, ExplicitSession<'a>>

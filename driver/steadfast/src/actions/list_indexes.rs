@@ -76,6 +76,14 @@ impl<S> ListIndexes<'_, ListSpecifications, S> {
         let (command, more) = indexes::list(self.collection, self.options.as_ref())?;
         self.session.open(&self.collection.client, command, more).await
     }
+
+    async fn open_batches(self) -> Result<S::Batches>
+    where
+        S: OpenCursor,
+    {
+        let (command, more) = indexes::list(self.collection, self.options.as_ref())?;
+        self.session.open_batches(&self.collection.client, command, more).await
+    }
 }
 
 impl<S> ListIndexes<'_, ListNames, S> {
@@ -99,6 +107,9 @@ awaitable!(['a] ListIndexes<'a, ListSpecifications> => Cursor<IndexModel>, sync 
 awaitable!(['a] ListIndexes<'a, ListSpecifications, ExplicitSession<'a>> => SessionCursor<IndexModel>, sync crate::blocking::SessionCursor<IndexModel>);
 awaitable!(['a] ListIndexes<'a, ListNames> => Vec<String>);
 awaitable!(['a] ListIndexes<'a, ListNames, ExplicitSession<'a>> => Vec<String>);
+returns_batches!(
+    ['a] ListIndexes<'a>, ListIndexes<'a, ListSpecifications, ExplicitSession<'a>>
+);
 takes_session!(
     ['a, M] ListIndexes { collection, options, mode }:
     ListIndexes<'a, M> => ListIndexes<'a, M, ExplicitSession<'a>>

@@ -173,10 +173,19 @@ impl<S> RunCursorCommand<'_, S> {
         let (command, more) = run_command::run_cursor(self.database, self.command?, self.options)?;
         self.session.open(&self.database.client, command, more).await
     }
+
+    async fn open_batches(self) -> Result<S::Batches>
+    where
+        S: OpenCursor,
+    {
+        let (command, more) = run_command::run_cursor(self.database, self.command?, self.options)?;
+        self.session.open_batches(&self.database.client, command, more).await
+    }
 }
 
 awaitable!(['a] RunCursorCommand<'a> => Cursor<Document>, sync crate::blocking::Cursor<Document>);
 awaitable!(['a] RunCursorCommand<'a, ExplicitSession<'a>> => SessionCursor<Document>, sync crate::blocking::SessionCursor<Document>);
+returns_batches!(['a] RunCursorCommand<'a>, RunCursorCommand<'a, ExplicitSession<'a>>);
 takes_session!(
     ['a] RunCursorCommand { database, command, options }:
     RunCursorCommand<'a> => RunCursorCommand<'a, ExplicitSession<'a>>

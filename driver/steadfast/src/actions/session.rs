@@ -8,6 +8,7 @@ use crate::{
     command::Command,
     error::Result,
     operation::get_more::GetMoreOptions,
+    raw_batch_cursor::{RawBatchCursor, SessionRawBatchCursor},
     session::Session,
 };
 
@@ -22,6 +23,7 @@ pub struct ExplicitSession<'a>(&'a mut ClientSession);
 
 impl<'a> ExplicitSession<'a> {
     pub(super) fn new(session: &'a mut ClientSession) -> Self {
+        session.begin_use();
         Self(session)
     }
 }
@@ -30,6 +32,8 @@ impl<'a> ExplicitSession<'a> {
 pub(super) trait OpenCursor: Sized {
     /// Cursor type returned to the application.
     type Cursor<T>;
+    /// Type of cursors over batches, returned to the application.
+    type Batches;
     /// Change stream type returned to the application.
     type ChangeStream<T>;
 
@@ -38,6 +42,9 @@ pub(super) trait OpenCursor: Sized {
 
     /// Converts a cursor into the type returned to the application.
     fn wrap<T>(self, cursor: Cursor<T>) -> Self::Cursor<T>;
+
+    /// Converts a cursor over batches into the type returned to the application.
+    fn wrap_batches(self, cursor: RawBatchCursor) -> Self::Batches;
 
     /// Converts a change stream into the type returned to the application.
     fn wrap_stream<T>(self, stream: ChangeStream<T>) -> Self::ChangeStream<T>;
@@ -53,13 +60,36 @@ pub(super) trait OpenCursor: Sized {
         Ok(self.wrap(cursor))
     }
 
+    /// Runs the command and returns a cursor over its batches.
+    async fn open_batches(
+        self,
+        client: &Client,
+        command: Command,
+        more: GetMoreOptions,
+    ) -> Result<Self::Batches> {
+        let (command, more) = self.prepare(client, command, more)?;
+        let reply = client.executor().run(command).await?;
+        Ok(self.wrap_batches(RawBatchCursor::new(client, reply, more)?))
+    }
+
     /// Runs the command and returns a cursor for the action itself.
     async fn open_internal<T>(
         &self,
         client: &Client,
         command: Command,
-        mut more: GetMoreOptions,
+        more: GetMoreOptions,
     ) -> Result<Cursor<T>> {
+        let (command, more) = self.prepare(client, command, more)?;
+        Cursor::open(client, command, more).await
+    }
+
+    /// Sets the session of the command, and the options that depend on it.
+    fn prepare(
+        &self,
+        client: &Client,
+        command: Command,
+        mut more: GetMoreOptions,
+    ) -> Result<(Command, GetMoreOptions)> {
         let shared = self.explicit(client)?;
         // The application may use its session between two documents, so no batch is requested
         // ahead.
@@ -67,12 +97,13 @@ pub(super) trait OpenCursor: Sized {
         let command = command.in_shared(shared)?;
         // The deadline of a transaction covers all iterations.
         more.renewed &= command.deadline.is_none();
-        Cursor::open(client, command, more).await
+        Ok((command, more))
     }
 }
 
 impl OpenCursor for ImplicitSession {
     type Cursor<T> = Cursor<T>;
+    type Batches = RawBatchCursor;
     type ChangeStream<T> = ChangeStream<T>;
 
     fn explicit(&self, _client: &Client) -> Result<Option<Arc<Session>>> {
@@ -83,6 +114,10 @@ impl OpenCursor for ImplicitSession {
         cursor
     }
 
+    fn wrap_batches(self, cursor: RawBatchCursor) -> RawBatchCursor {
+        cursor
+    }
+
     fn wrap_stream<T>(self, stream: ChangeStream<T>) -> ChangeStream<T> {
         stream
     }
@@ -90,6 +125,7 @@ impl OpenCursor for ImplicitSession {
 
 impl OpenCursor for ExplicitSession<'_> {
     type Cursor<T> = SessionCursor<T>;
+    type Batches = SessionRawBatchCursor;
     type ChangeStream<T> = SessionChangeStream<T>;
 
     fn explicit(&self, client: &Client) -> Result<Option<Arc<Session>>> {
@@ -98,6 +134,10 @@ impl OpenCursor for ExplicitSession<'_> {
 
     fn wrap<T>(self, cursor: Cursor<T>) -> SessionCursor<T> {
         SessionCursor::new(cursor, self.0)
+    }
+
+    fn wrap_batches(self, cursor: RawBatchCursor) -> SessionRawBatchCursor {
+        SessionRawBatchCursor::new(cursor, self.0)
     }
 
     fn wrap_stream<T>(self, stream: ChangeStream<T>) -> SessionChangeStream<T> {

@@ -210,6 +210,7 @@ impl CommitTransaction<'_> {
 
     async fn execute(self) -> Result<()> {
         let client = self.session.client();
+        self.session.begin_use();
         let session = self.session.share(&client)?;
         match session.transaction(|transaction| transaction.commit())? {
             TransactionEnd::Nothing => Ok(()),
@@ -255,6 +256,7 @@ impl AbortTransaction<'_> {
 
     async fn execute(self) -> Result<()> {
         let client = self.session.client();
+        self.session.begin_use();
         let session = self.session.share(&client)?;
         match session.transaction(|transaction| transaction.abort())? {
             TransactionEnd::Nothing => drop(session.unpin()),

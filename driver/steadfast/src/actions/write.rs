@@ -82,6 +82,7 @@ pub(super) fn share_with(
     is_acknowledged: impl FnOnce(&Settings<'_>) -> bool,
 ) -> Result<Option<Arc<Session>>> {
     let Some(session) = session else { return Ok(None) };
+    session.begin_use();
     let session = session.share(client)?;
     settings.in_transaction = session.is_in_transaction();
     if settings.in_transaction && settings.write_concern.is_some() {

@@ -71,7 +71,7 @@ impl AuthError {
 
     /// Returns an error for a credential whose mechanism is not negotiated yet.
     pub(super) fn of_credential(mechanism: Option<AuthMechanism>, cause: impl Into<Cause>) -> Self {
-        let mechanism = mechanism.map_or("SCRAM", AuthMechanism::as_str);
+        let mechanism = mechanism.as_ref().map_or("SCRAM", AuthMechanism::as_str);
         Self { mechanism, cause: cause.into() }
     }
 

@@ -26,6 +26,7 @@ pub(super) fn is_resumable(error: &Error) -> bool {
         ErrorKind::Io(_)
         | ErrorKind::ConnectionPoolCleared { .. }
         | ErrorKind::DnsResolve { .. }
+        | ErrorKind::ProxyConnect { .. }
         | ErrorKind::ServerSelection { .. }
         | ErrorKind::InvalidResponse { .. }
         | ErrorKind::IncompatibleServer { .. } => true,

@@ -117,7 +117,8 @@ impl<T> SessionChangeStream<T> {
     }
 
     /// Returns the stream if the session is its own.
-    fn in_session(&mut self, session: &ClientSession) -> Result<&mut ChangeStream<T>> {
+    fn in_session(&mut self, session: &mut ClientSession) -> Result<&mut ChangeStream<T>> {
+        session.begin_use();
         if self.session.ptr_eq(&session.downgrade()) {
             Ok(&mut self.stream)
         } else {

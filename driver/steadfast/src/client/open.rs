@@ -11,7 +11,7 @@ use steadfast_core::{
     sdam::TopologySettings,
     selection,
 };
-use steadfast_wire::{Compressor, ZlibLevel};
+use steadfast_wire::{Compressor, ZlibLevel, ZstdLevel};
 
 use crate::{
     auth::Authenticator,
@@ -74,7 +74,10 @@ pub(super) fn topology(options: &ClientOptions) -> Result<Arc<Topology>> {
     let topology = Topology::open(parts);
     #[cfg(feature = "dns")]
     if let Some(name) = srv_name(options)? {
-        topology.poll_srv_records(name, crate::dns::Resolver::system()?);
+        topology.poll_srv_records(
+            name,
+            crate::dns::Resolver::configured(options.resolver_config.as_ref())?,
+        );
     }
     Ok(topology)
 }
@@ -158,9 +161,6 @@ fn tls(options: &ClientOptions) -> Result<Option<TlsConnector>> {
     let enabled: Option<&TlsOptions> = match &options.tls {
         Some(Tls::Enabled(options)) => Some(options),
         Some(Tls::Disabled) | None => None,
-        Some(other) => {
-            return Err(Error::invalid_argument(format!("unsupported TLS options {other:?}")));
-        }
     };
     #[cfg(feature = "tls")]
     return Ok(enabled.map(TlsConnector::new).transpose()?);
@@ -176,17 +176,27 @@ fn tls(options: &ClientOptions) -> Result<Option<TlsConnector>> {
 /// Converts the compressors. One that is not built in is ignored with a warning, so that connection
 /// strings written for other drivers work.
 fn compressors(options: &ClientOptions) -> Result<Vec<Compressor>> {
-    let level = match options.zlib_compression_level {
-        None => ZlibLevel::DEFAULT,
-        Some(level) => ZlibLevel::new(level)
-            .map_err(|error| Error::invalid_argument(format!("zlibCompressionLevel: {error}")))?,
+    let zlib_level = |level: i64| {
+        let level = i32::try_from(level).unwrap_or(i32::MAX);
+        ZlibLevel::new(level)
+            .map_err(|error| Error::invalid_argument(format!("zlibCompressionLevel: {error}")))
     };
+    let default_zlib_level = options
+        .zlib_compression_level
+        .map_or(Ok(ZlibLevel::DEFAULT), |level| zlib_level(level.into()))?;
     let mut compressors = Vec::new();
     for compressor in options.compressors.iter().flatten() {
         let compressor = match compressor {
             connection_string::Compressor::Snappy => Compressor::Snappy,
-            connection_string::Compressor::Zlib => Compressor::Zlib(level),
-            connection_string::Compressor::Zstd => Compressor::Zstd,
+            connection_string::Compressor::Zlib { level } => Compressor::Zlib(
+                level.map_or(Ok(default_zlib_level), |level| zlib_level(level.into()))?,
+            ),
+            connection_string::Compressor::Zstd { level } => {
+                Compressor::Zstd(level.map_or(Ok(ZstdLevel::DEFAULT), |level| {
+                    ZstdLevel::new(level)
+                        .map_err(|error| Error::invalid_argument(format!("compressors: {error}")))
+                })?)
+            }
             other => {
                 return Err(Error::invalid_argument(format!(
                     "compressors: {other:?} is not supported"
@@ -204,4 +214,33 @@ fn compressors(options: &ClientOptions) -> Result<Vec<Compressor>> {
         }
     }
     Ok(compressors)
+}
+
+#[cfg(all(test, feature = "zlib", feature = "zstd"))]
+mod tests {
+    use super::*;
+
+    fn compressors_of(
+        list: Vec<connection_string::Compressor>,
+        default: Option<i32>,
+    ) -> Result<Vec<Compressor>> {
+        let options = ClientOptions::builder().compressors(list).zlib_compression_level(default);
+        compressors(&options.build())
+    }
+
+    #[test]
+    fn level_of_a_compressor_precedes_the_default_level() {
+        use connection_string::Compressor::{Zlib, Zstd};
+
+        let zlib = |level| Compressor::Zlib(ZlibLevel::new(level).unwrap());
+        let zstd = |level| Compressor::Zstd(ZstdLevel::new(level).unwrap());
+        let list = || vec![Zlib { level: None }, Zstd { level: None }];
+        assert_eq!(compressors_of(list(), None).unwrap(), [zlib(-1), zstd(3)]);
+        assert_eq!(compressors_of(list(), Some(5)).unwrap(), [zlib(5), zstd(3)]);
+        let list = vec![Zlib { level: Some(9) }, Zstd { level: Some(-7) }];
+        assert_eq!(compressors_of(list, Some(5)).unwrap(), [zlib(9), zstd(-7)]);
+        for invalid in [Zlib { level: Some(10) }, Zstd { level: Some(23) }] {
+            assert!(compressors_of(vec![invalid], None).unwrap_err().is_invalid_argument());
+        }
+    }
 }

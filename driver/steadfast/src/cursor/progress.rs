@@ -55,6 +55,12 @@ impl CursorProgress {
         Ok(found)
     }
 
+    /// Counts the rest of the batch as read, if there is a limit.
+    pub(super) fn skip_batch(&mut self) -> Result<()> {
+        while self.remaining.is_some() && self.advance()? {}
+        Ok(())
+    }
+
     /// Returns `true`, once for each batch, if the next batch should be requested before the end of
     /// this one.
     ///
@@ -165,6 +171,17 @@ mod tests {
         assert!(progress.needs_get_more() && !progress.has_documents());
         progress.accept(&reply("nextBatch", 0, 1)).unwrap();
         assert_eq!(drain(&mut progress), 1);
+        assert!(!progress.needs_get_more());
+    }
+
+    #[test]
+    fn skipped_batches_count_towards_the_limit() {
+        let more = GetMoreOptions { limit: Some(4), ..GetMoreOptions::default() };
+        let mut progress = CursorProgress::new(&reply("firstBatch", 9, 3), more).unwrap();
+        progress.skip_batch().unwrap();
+        assert!(progress.needs_get_more());
+        progress.accept(&reply("nextBatch", 9, 1)).unwrap();
+        progress.skip_batch().unwrap();
         assert!(!progress.needs_get_more());
     }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use bson::RawDocument;
+use bytes::Bytes;
 use steadfast_core::description::{ServerDescription, ServerType};
 use tokio::sync::oneshot;
 
@@ -169,6 +170,33 @@ impl RawCursor {
             self.fail(error.clone());
         }
         Poll::Ready(outcome)
+    }
+
+    /// Polls for the next reply as a whole, with one `getMore`. Returns `None` at the end. Documents
+    /// of the reply before count as read.
+    pub(crate) fn poll_next_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>>> {
+        if let Some(failure) = &self.failure {
+            return Poll::Ready(Err(failure.clone()));
+        }
+        let reply = ready!(self.poll_reply_after_batch(cx));
+        self.iteration = None;
+        if let Err(error) = &reply {
+            self.fail(error.clone());
+        }
+        Poll::Ready(reply)
+    }
+
+    fn poll_reply_after_batch(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>>> {
+        let server = &self.pin.server.address;
+        self.progress.skip_batch().map_err(|error| error.with_server(server))?;
+        if !self.progress.needs_get_more() {
+            self.close();
+            return Poll::Ready(Ok(None));
+        }
+        let reply = ready!(self.poll_reply(cx)).inspect_err(|_| self.get_more_failed = true)?;
+        let bytes = reply.bytes().clone();
+        self.accept(reply)?;
+        Poll::Ready(Ok(Some(bytes)))
     }
 
     /// Sets the deadline of the next iteration.

@@ -204,7 +204,8 @@ impl<T> SessionCursor<T> {
     }
 
     /// Returns the cursor if the session is its own.
-    fn in_session(&mut self, session: &ClientSession) -> Result<&mut Cursor<T>> {
+    fn in_session(&mut self, session: &mut ClientSession) -> Result<&mut Cursor<T>> {
+        session.begin_use();
         if self.session.ptr_eq(&session.downgrade()) {
             Ok(&mut self.cursor)
         } else {

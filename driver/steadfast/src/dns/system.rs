@@ -4,14 +4,16 @@ use std::{fmt, time::Duration};
 
 use hickory_resolver::{
     TokioResolver,
-    config::{ResolveHosts, ResolverConfig, ResolverOpts},
+    config::{
+        CLOUDFLARE, GOOGLE, QUAD9, ResolveHosts, ResolverConfig as HickoryConfig, ResolverOpts,
+    },
     net::{NetError, runtime::TokioRuntimeProvider},
     proto::rr::{RData, Record, RecordType},
     system_conf::read_system_conf,
 };
 use steadfast_core::srv::{SrvRecord, TxtRecord};
 
-use super::{DnsError, QueryFuture, Records};
+use super::{DnsError, PublicResolver, QueryFuture, Records, ResolverConfig};
 
 /// Source that queries the name servers of the system.
 pub(crate) struct SystemRecords {
@@ -25,8 +27,18 @@ impl SystemRecords {
         Self::with_settings(config, options)
     }
 
+    /// Uses the name servers of a public DNS service.
+    pub(super) fn of_service(config: &ResolverConfig) -> Result<Self, DnsError> {
+        let group = match config.0 {
+            PublicResolver::Cloudflare => &CLOUDFLARE,
+            PublicResolver::Google => &GOOGLE,
+            PublicResolver::Quad9 => &QUAD9,
+        };
+        Self::with_settings(HickoryConfig::udp_and_tcp(group), ResolverOpts::default())
+    }
+
     pub(super) fn with_settings(
-        config: ResolverConfig,
+        config: HickoryConfig,
         mut options: ResolverOpts,
     ) -> Result<Self, DnsError> {
         // SRV polling follows the TTL of the records; the hosts file contains no SRV or TXT

@@ -1,5 +1,7 @@
 //! Command errors: error replies of servers.
 
+use std::time::Duration;
+
 use bson::{RawDocument, raw::RawBsonRef};
 use serde::Deserialize;
 use steadfast_core::{description::TopologyVersion, sdam::CommandFailure};
@@ -19,6 +21,7 @@ impl CommandError {
             code_name: String::new(),
             message: String::new(),
             topology_version: None,
+            base_backoff: None,
         };
         let mut labels = Vec::new();
         for (key, value) in reply.iter().flatten() {
@@ -28,6 +31,7 @@ impl CommandError {
                 "errmsg" | "$err" => error.message = text(value),
                 "topologyVersion" => error.topology_version = TopologyVersion::read(value),
                 "errorLabels" => labels = texts(value),
+                "baseBackoffMS" => error.base_backoff = millis(value),
                 _ => {}
             }
         }
@@ -96,6 +100,16 @@ fn integer(value: RawBsonRef<'_>) -> Option<i32> {
     }
 }
 
+fn millis(value: RawBsonRef<'_>) -> Option<Duration> {
+    let millis = match value {
+        RawBsonRef::Int32(millis) => u64::try_from(millis).ok()?,
+        RawBsonRef::Int64(millis) => u64::try_from(millis).ok()?,
+        RawBsonRef::Double(millis) => return Duration::try_from_secs_f64(millis / 1000.0).ok(),
+        _ => return None,
+    };
+    Some(Duration::from_millis(millis))
+}
+
 fn text(value: RawBsonRef<'_>) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -132,5 +146,35 @@ mod tests {
         assert!(error.contains_label("RetryableError"));
         assert!(error.contains_label("SystemOverloadedError"));
         assert_eq!(error.server_response(), Some(&reply));
+        assert_eq!(error.base_backoff(), None);
+    }
+
+    #[test]
+    fn base_backoff_may_have_any_numeric_type() {
+        for (reply, expected) in [
+            (rawdoc! { "baseBackoffMS": 5 }, Some(5)),
+            (rawdoc! { "baseBackoffMS": 5_i64 }, Some(5)),
+            (rawdoc! { "baseBackoffMS": 5.0 }, Some(5)),
+            (rawdoc! { "baseBackoffMS": -5 }, None),
+            (rawdoc! { "baseBackoffMS": "5" }, None),
+        ] {
+            let error = CommandError::from_reply(&reply).unwrap();
+            assert_eq!(error.base_backoff(), expected.map(Duration::from_millis), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn command_error_serializes_to_the_fields_of_a_reply() {
+        let mut error = CommandError::deserialize(bson::Deserializer::new(bson::bson!({
+            "code": 462, "codeName": "Overloaded", "errmsg": "no", "baseBackoffMS": 5,
+        })))
+        .unwrap();
+        assert_eq!(error.base_backoff, Some(Duration::from_millis(5)));
+        let expected = bson::doc! {
+            "code": 462, "codeName": "Overloaded", "errmsg": "no", "baseBackoffMS": 5_i64,
+        };
+        assert_eq!(bson::serialize_to_document(&error).unwrap(), expected);
+        error.base_backoff = None;
+        assert!(!bson::serialize_to_document(&error).unwrap().contains_key("baseBackoffMS"));
     }
 }

@@ -73,6 +73,10 @@ pub enum GridFsErrorKind {
     /// The upload stream is closed or aborted.
     #[error("the upload stream is closed or aborted; open a new one")]
     UploadStreamClosed,
+    /// The upload stream was closed while a write was in progress. Not returned: closing waits for
+    /// the write.
+    #[error("a write of the upload stream is in progress; wait for it before closing")]
+    WriteInProgress,
     /// The upload could not be aborted. Chunks may remain.
     #[error("cannot abort the upload: {delete_error}; its chunks may remain")]
     #[non_exhaustive]
@@ -119,6 +123,7 @@ impl GridFsErrorKind {
             | Self::WrongSizeChunk { .. }
             | Self::WrongNumberOfChunks { .. }
             | Self::UploadStreamClosed
+            | Self::WriteInProgress
             | Self::Stream(_) => Outcome::NotApplied,
         }
     }

@@ -1,7 +1,8 @@
 //! Kinds of errors.
 
-use std::{fmt, io, sync::Arc};
+use std::{convert::Infallible, fmt, io, sync::Arc, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use steadfast_core::description::TopologyVersion;
 use steadfast_wire::WireError;
 
@@ -65,6 +66,13 @@ pub enum ErrorKind {
         /// Server and reason.
         message: String,
     },
+    /// A connection through a SOCKS5 proxy failed. Not returned yet: proxies are not supported.
+    #[error("proxy connection failed: {message}")]
+    #[non_exhaustive]
+    ProxyConnect {
+        /// Proxy and reason.
+        message: String,
+    },
     /// The server sent an invalid reply.
     #[error("invalid reply: {message}")]
     #[non_exhaustive]
@@ -120,6 +128,12 @@ pub enum ErrorKind {
     Custom(Arc<dyn std::any::Any + Send + Sync>),
 }
 
+impl From<Infallible> for ErrorKind {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
         Self::Io(Arc::new(error))
@@ -146,17 +160,29 @@ impl From<steadfast_core::address::InvalidAddress> for ErrorKind {
 
 /// Command error: error reply of a server to a command.
 /// See the [error codes](https://www.mongodb.com/docs/manual/reference/error-codes/).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CommandError {
     /// Error code (`code`).
     pub code: i32,
     /// Name of the error code (`codeName`).
+    #[serde(rename = "codeName", default)]
     pub code_name: String,
     /// Error message (`errmsg`).
+    #[serde(rename = "errmsg", default)]
     pub message: String,
     /// `topologyVersion` of the reply, which orders state changes of the server.
+    #[serde(rename = "topologyVersion", default, skip_serializing_if = "Option::is_none")]
     pub(crate) topology_version: Option<TopologyVersion>,
+    /// Base of the backoff that an overloaded server requests before a retry (`baseBackoffMS`).
+    /// `None` if the server sent none.
+    #[serde(
+        rename = "baseBackoffMS",
+        default,
+        with = "crate::serde_helpers::millis",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub base_backoff: Option<Duration>,
 }
 
 impl fmt::Display for CommandError {

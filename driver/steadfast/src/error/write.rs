@@ -1,14 +1,12 @@
 //! Write errors and write concern errors, single or of a bulk write.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-};
+use std::{collections::HashMap, fmt};
 
 use bson::{Bson, Document};
 use serde::{Deserialize, Serialize};
 
 use super::PartialBulkWriteResult;
+use crate::write_results::BulkWriteResult;
 
 /// Write concern error: the write was applied, but its write concern is not satisfied.
 /// See [write concern](https://www.mongodb.com/docs/manual/reference/write-concern/).
@@ -103,7 +101,7 @@ impl WriteError {
 }
 
 /// Failure of a single write.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum WriteFailure {
     /// The write was applied, but its write concern is not satisfied.
@@ -123,7 +121,8 @@ impl WriteFailure {
 }
 
 /// Partial failure of [`insert_many`](crate::Collection::insert_many).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InsertManyError {
     /// Write errors, with the indexes of their documents.
@@ -131,6 +130,7 @@ pub struct InsertManyError {
     /// Write concern error: the inserts were applied, but their write concern is not satisfied.
     pub write_concern_error: Option<WriteConcernError>,
     /// `_id`s of the inserted documents, by their index in the call.
+    #[serde(skip)]
     pub inserted_ids: HashMap<usize, Bson>,
 }
 
@@ -153,18 +153,24 @@ pub struct BulkWriteError {
     /// Write concern errors of all commands, in order.
     pub write_concern_errors: Vec<WriteConcernError>,
     /// Write errors, by the index of the model.
-    pub write_errors: BTreeMap<usize, WriteError>,
+    pub write_errors: HashMap<usize, WriteError>,
     /// Result of the executed models. `None` if there are none.
     pub partial_result: Option<PartialBulkWriteResult>,
+    /// Result of the executed models of a [collection's bulk write](crate::Collection::bulk_write),
+    /// with the `_id`s. `None` for a client's bulk write, and if there are none.
+    pub partial_collection_result: Option<BulkWriteResult>,
 }
 
 impl BulkWriteError {
     pub(super) fn code(&self) -> Option<i32> {
-        self.write_errors
-            .values()
-            .map(|error| error.code)
-            .chain(self.write_concern_errors.iter().map(|error| error.code))
-            .next()
+        let write_error = self.first_write_error().map(|(_, error)| error.code);
+        write_error.or_else(|| self.write_concern_errors.first().map(|error| error.code))
+    }
+
+    /// Returns the write error with the lowest index.
+    fn first_write_error(&self) -> Option<(usize, &WriteError)> {
+        let errors = self.write_errors.iter().map(|(index, error)| (*index, error));
+        errors.min_by_key(|(index, _)| *index)
     }
 }
 
@@ -216,7 +222,7 @@ impl fmt::Display for InsertManyError {
 impl fmt::Display for BulkWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} write errors", self.write_errors.len())?;
-        if let Some((index, first)) = self.write_errors.first_key_value() {
+        if let Some((index, first)) = self.first_write_error() {
             write!(f, "; first: write {index}: {first}")?;
         }
         if let Some(first) = self.write_concern_errors.first() {

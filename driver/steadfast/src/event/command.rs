@@ -8,12 +8,16 @@
 use std::time::Duration;
 
 use bson::{Document, oid::ObjectId};
+use serde::Serialize;
 use steadfast_core::address::ServerAddress;
 
+#[expect(deprecated, reason = "exported for applications that still implement it")]
+pub use super::handlers::CommandEventHandler;
 use crate::error::Error;
 
 /// Connection of a command.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConnectionInfo {
     /// Connection id assigned by the driver, counted from 1 for each server.
@@ -25,7 +29,8 @@ pub struct ConnectionInfo {
 }
 
 /// A command is about to be sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CommandStartedEvent {
     /// Command as sent. Empty for sensitive commands.
@@ -45,7 +50,8 @@ pub struct CommandStartedEvent {
 }
 
 /// A command succeeded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CommandSucceededEvent {
     /// Duration of the command.
@@ -67,12 +73,14 @@ pub struct CommandSucceededEvent {
 }
 
 /// A command failed: with an error reply or without a reply.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CommandFailedEvent {
     /// Duration of the command.
     pub duration: Duration,
-    /// Error. The server's message is redacted for sensitive commands.
+    /// Error. The server's message is redacted for sensitive commands. Serialized as its text.
+    #[serde(serialize_with = "crate::serde_helpers::as_text")]
     pub failure: Error,
     /// Name of the command.
     pub command_name: String,
@@ -89,7 +97,8 @@ pub struct CommandFailedEvent {
 }
 
 /// Event of a command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum CommandEvent {
     /// A command is about to be sent.

@@ -80,7 +80,7 @@ impl Attempts {
         error: Error,
         raised: Option<usize>,
     ) {
-        let labels = error.labels().iter().cloned().collect();
+        let labels = error.sorted_labels().into_iter().map(str::to_owned).collect();
         self.add(record(current, labels), FailedAttempt::Error(error), raised);
     }
 
@@ -180,7 +180,7 @@ pub(super) fn failure(error: &Error, phase: AttemptPhase) -> AttemptFailure<'_> 
         ErrorKind::InvalidResponse { .. } => FailureCause::MalformedReply,
         _ => FailureCause::Driver,
     };
-    let base_backoff = error.server_response().and_then(|reply| base_backoff(reply));
+    let base_backoff = error.base_backoff();
     AttemptFailure { phase, cause, labels: error.labels().iter().collect(), base_backoff }
 }
 
@@ -193,19 +193,6 @@ fn network_cause(failure: Option<NetworkFailure>, phase: AttemptPhase) -> Failur
         // Not an error of a connection. This assumes the less certain case.
         None => FailureCause::Network { aborted_by_client: true },
     }
-}
-
-/// Returns `baseBackoffMS` of an error reply.
-fn base_backoff(reply: &RawDocument) -> Option<Duration> {
-    let millis = match reply.get("baseBackoffMS").ok().flatten()? {
-        RawBsonRef::Int32(millis) => u64::try_from(millis).ok()?,
-        RawBsonRef::Int64(millis) => u64::try_from(millis).ok()?,
-        RawBsonRef::Double(millis) => {
-            return Duration::try_from_secs_f64(millis / 1000.0).ok();
-        }
-        _ => return None,
-    };
-    Some(Duration::from_millis(millis))
 }
 
 /// Write errors and write concern error of a reply with `ok: 1`: the codes of the statements, and

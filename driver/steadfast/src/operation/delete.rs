@@ -8,28 +8,31 @@ use crate::{
     collection::CollectionHandle,
     command::{Command, CommandKind},
     error::Result,
-    options::{Collation, DeleteOptions, Hint},
+    options::DeleteOptions,
     results::DeleteResult,
 };
 
 /// Delete statement. Unset fields are not sent.
+///
+/// The collation and the hint are typed in the options of an action, and BSON values in a write
+/// model.
 #[derive(Debug, Serialize)]
-pub(crate) struct DeleteStatement<'a> {
+pub(crate) struct DeleteStatement<'a, C, H> {
     pub(crate) q: &'a Document,
     /// 1 for the first matching document, 0 for all.
     limit: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    collation: Option<&'a Collation>,
+    collation: Option<&'a C>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a Hint>,
+    hint: Option<&'a H>,
 }
 
-impl<'a> DeleteStatement<'a> {
+impl<'a, C: Serialize, H: Serialize> DeleteStatement<'a, C, H> {
     pub(crate) fn new(
         filter: &'a Document,
         multi: bool,
-        collation: Option<&'a Collation>,
-        hint: Option<&'a Hint>,
+        collation: Option<&'a C>,
+        hint: Option<&'a H>,
     ) -> Self {
         Self { q: filter, limit: i32::from(!multi), collation, hint }
     }

@@ -163,6 +163,7 @@ mod tests {
             .projection(doc! { "_id": 0 })
             .read_concern(ReadConcern::majority())
             .return_key(false)
+            .max_scan(1000)
             .show_record_id(true)
             .skip(3)
             .sort(doc! { "x": -1 })
@@ -176,7 +177,7 @@ mod tests {
                 "allowDiskUse": true, "allowPartialResults": true, "comment": "note",
                 "hint": "x_1", "max": { "x": 9 }, "maxTimeMS": 1500_i64, "min": { "x": 0 },
                 "noCursorTimeout": true, "projection": { "_id": 0 }, "returnKey": false,
-                "showRecordId": true, "skip": 3_i64, "sort": { "x": -1 },
+                "maxScan": 1000_i64, "showRecordId": true, "skip": 3_i64, "sort": { "x": -1 },
                 "collation": { "locale": "en" }, "let": { "y": 1 },
                 "limit": 10_i64, "batchSize": 2, "readConcern": { "level": "majority" },
             }

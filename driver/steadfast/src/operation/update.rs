@@ -8,14 +8,17 @@ use crate::{
     collection::CollectionHandle,
     command::{Command, CommandKind},
     error::{Error, Result},
-    options::{Collation, Hint, UpdateOptions},
+    options::UpdateOptions,
     results::UpdateResult,
 };
 
 /// Update statement. Unset fields are not sent.
+///
+/// The array filters, the collation and the hint are typed in the options of an action, and BSON
+/// values in a write model.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct UpdateStatement<'a, U> {
+pub(crate) struct UpdateStatement<'a, U, F, C, H> {
     pub(crate) q: &'a Document,
     pub(crate) u: &'a U,
     #[serde(skip_serializing_if = "is_false")]
@@ -23,11 +26,11 @@ pub(crate) struct UpdateStatement<'a, U> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upsert: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) array_filters: Option<&'a [Document]>,
+    pub(crate) array_filters: Option<&'a [F]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) collation: Option<&'a Collation>,
+    pub(crate) collation: Option<&'a C>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hint: Option<&'a Hint>,
+    pub(crate) hint: Option<&'a H>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sort: Option<&'a Document>,
 }
@@ -38,8 +41,8 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// Appends a statement to `out`.
-pub(crate) fn append<U: Serialize>(
-    statement: &UpdateStatement<'_, U>,
+pub(crate) fn append(
+    statement: &UpdateStatement<'_, impl Serialize, impl Serialize, impl Serialize, impl Serialize>,
     change: Change,
     out: &mut Vec<u8>,
 ) -> Result<()> {

@@ -253,6 +253,29 @@ impl IndexOptionDefaults {
     pub fn new(storage_engine: Document) -> Self {
         Self { storage_engine }
     }
+
+    /// Returns a builder for [`IndexOptionDefaults`].
+    pub fn builder() -> IndexOptionDefaultsBuilder {
+        IndexOptionDefaultsBuilder(Self::default())
+    }
+}
+
+/// Builder for [`IndexOptionDefaults`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct IndexOptionDefaultsBuilder(IndexOptionDefaults);
+
+impl IndexOptionDefaultsBuilder {
+    /// Sets the configuration of the storage engine (`storageEngine`). Required.
+    pub fn storage_engine(mut self, value: impl Into<Document>) -> Self {
+        self.0.storage_engine = value.into();
+        self
+    }
+
+    /// Returns the defaults.
+    pub fn build(self) -> IndexOptionDefaults {
+        self.0
+    }
 }
 
 /// Options of a time series collection (`timeseries`). See
@@ -386,6 +409,29 @@ impl ChangeStreamPreAndPostImages {
     /// Creates the setting; `true` stores the images.
     pub fn new(enabled: bool) -> Self {
         Self { enabled }
+    }
+
+    /// Returns a builder for [`ChangeStreamPreAndPostImages`].
+    pub fn builder() -> ChangeStreamPreAndPostImagesBuilder {
+        ChangeStreamPreAndPostImagesBuilder(Self::default())
+    }
+}
+
+/// Builder for [`ChangeStreamPreAndPostImages`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ChangeStreamPreAndPostImagesBuilder(ChangeStreamPreAndPostImages);
+
+impl ChangeStreamPreAndPostImagesBuilder {
+    /// Stores pre- and post-images (`enabled`) if `true`. Required.
+    pub fn enabled(mut self, value: impl Into<bool>) -> Self {
+        self.0.enabled = value.into();
+        self
+    }
+
+    /// Returns the setting.
+    pub fn build(self) -> ChangeStreamPreAndPostImages {
+        self.0
     }
 }
 

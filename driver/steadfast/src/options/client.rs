@@ -7,21 +7,24 @@ use std::time::Duration;
 use steadfast_core::{
     address::ServerAddress,
     concern::{ReadConcern, WriteConcern},
-    connection_string::{Compressor, ServerMonitoringMode, Tls},
+    connection_string::{Compressor, ConnectionString, ServerMonitoringMode, Tls},
     credential::Credential,
     selection::SelectionCriteria,
     server_api::ServerApi,
 };
 
-use crate::event::{
-    EventHandler, cmap::CmapEvent, command::CommandEvent, retry::RetryEvent, sdam::SdamEvent,
+use crate::{
+    error::Error,
+    event::{
+        EventHandler, cmap::CmapEvent, command::CommandEvent, retry::RetryEvent, sdam::SdamEvent,
+    },
 };
 
 pub use self::parse::ParseClientOptions;
 
 /// Declares the client's options and their builder.
 macro_rules! client_options {
-    ($( $(#[doc = $doc:expr])+ $field:ident : $kind:ty ),* $(,)?) => {
+    ($( $(#[doc = $doc:expr])+ $(#[serde($($serde:tt)*)])? $field:ident : $kind:ty ),* $(,)?) => {
         /// Options of a [`Client`](crate::Client).
         ///
         /// [`parse`](Self::parse) reads them from a
@@ -41,18 +44,25 @@ macro_rules! client_options {
         /// let client = Client::with_options(options)?;
         /// # Ok(()) }
         /// ```
-        #[derive(Clone, Debug, Default)]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
         #[non_exhaustive]
         pub struct ClientOptions {
             /// Seed list: addresses of servers to connect to first (`hosts`). Defaults to
             /// `localhost:27017`.
             pub hosts: Vec<ServerAddress>,
-            $( $(#[doc = $doc])+ pub $field: Option<$kind>, )*
+            $( $(#[doc = $doc])+ $(#[serde($($serde)*)])? pub $field: Option<$kind>, )*
             /// Host name of the `mongodb+srv` connection string, for SRV polling.
             #[cfg_attr(not(feature = "dns"), allow(dead_code))]
+            #[serde(skip)]
             pub(crate) srv_host: Option<String>,
             #[cfg_attr(not(feature = "dns"), allow(dead_code))]
+            #[serde(skip)]
             pub(crate) srv_allowed_hosts_suffix: Option<String>,
+            /// Name servers for SRV polling.
+            #[cfg(feature = "dns")]
+            #[serde(skip)]
+            pub(crate) resolver_config: Option<crate::dns::ResolverConfig>,
         }
 
         /// Builder for [`ClientOptions`].
@@ -90,18 +100,23 @@ client_options! {
     app_name: String,
     /// Command event handler, called with each `CommandEvent`: command started, succeeded and
     /// failed. Defaults to none.
+    #[serde(skip)]
     command_event_handler: EventHandler<CommandEvent>,
     /// CMAP event handler, called with each `CmapEvent` of a connection pool. Defaults to none.
+    #[serde(skip)]
     cmap_event_handler: EventHandler<CmapEvent>,
     /// Retry event handler, called with each `RetryEvent`: retries, and retries that client
     /// backpressure prevented. Defaults to none.
+    #[serde(skip)]
     retry_event_handler: EventHandler<RetryEvent>,
     /// SDAM event handler, called with each `SdamEvent` of server discovery and monitoring.
     /// Defaults to none.
+    #[serde(skip)]
     sdam_event_handler: EventHandler<SdamEvent>,
     /// Compressors for network messages (`compressors`), in order of preference. Each requires its
     /// cargo feature (`snappy`, `zlib`, `zstd`); others are ignored with a warning. Defaults to no
     /// compression.
+    #[serde(skip)]
     compressors: Vec<Compressor>,
     /// Time-out of establishing a connection (`connectTimeoutMS`), including TLS, handshake and
     /// authentication. Zero means no limit. Defaults to 10 seconds.
@@ -119,6 +134,7 @@ client_options! {
     /// streaming protocol reports changes without delay. Defaults to 10 seconds.
     heartbeat_freq: Duration,
     /// Connects through a load balancer (`loadBalanced`) if `true`. Defaults to `false`.
+    #[serde(rename = "loadbalanced", alias = "loadBalanced")]
     load_balanced: bool,
     /// Width of the latency window (`localThresholdMS`): servers whose round trip time exceeds that
     /// of the nearest suitable server by more are not selected. Defaults to 15 milliseconds.
@@ -213,7 +229,7 @@ client_options! {
 /// let library = DriverInfo::builder().name("shelves").version("2.1".to_owned()).build();
 /// assert_eq!(library.name, "shelves");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[non_exhaustive]
 pub struct DriverInfo {
     /// Name of the library (`driver.name`).
@@ -270,7 +286,7 @@ impl ClientOptions {
     /// Parses a
     /// [connection string](https://www.mongodb.com/docs/manual/reference/connection-string/).
     ///
-    /// With `mongodb+srv`, awaiting the action resolves the SRV and TXT records of the host.
+    /// Accepts a text or a [`ConnectionString`]. With `mongodb+srv`, awaiting the action resolves the SRV and TXT records of the host.
     ///
     /// ```no_run
     /// # async fn run() -> steadfast::error::Result<()> {
@@ -288,8 +304,12 @@ impl ClientOptions {
     ///   that is not supported.
     /// - [`ErrorKind::DnsResolve`](crate::error::ErrorKind::DnsResolve) if the records cannot be
     ///   resolved.
-    pub fn parse(uri: impl AsRef<str>) -> ParseClientOptions {
-        ParseClientOptions::new(uri.as_ref())
+    pub fn parse<C, E>(uri: C) -> ParseClientOptions
+    where
+        C: TryInto<ConnectionString, Error = E>,
+        E: Into<Error>,
+    {
+        ParseClientOptions::new(uri.try_into().map_err(Into::into))
     }
 
     /// Returns a builder for [`ClientOptions`].

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use bson::Document;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -61,6 +62,20 @@ impl Collation {
     /// Returns a builder for [`Collation`].
     pub fn builder() -> CollationBuilder {
         CollationBuilder(Self::default())
+    }
+}
+
+impl From<Collation> for Document {
+    fn from(collation: Collation) -> Self {
+        bson::serialize_to_document(&collation)
+            .expect("a collation consists of strings, numbers and booleans")
+    }
+}
+
+/// For setters of write models, whose collations are documents.
+impl From<Collation> for Option<Document> {
+    fn from(collation: Collation) -> Self {
+        Some(collation.into())
     }
 }
 

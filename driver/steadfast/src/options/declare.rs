@@ -140,13 +140,37 @@ macro_rules! setters {
                 }
 
                 $(
-                    $(#[doc = $field_doc])+
-                    pub fn $field(mut self, value: $kind) -> Self {
-                        self.options.get_or_insert_default().$field = Some(value);
-                        self
-                    }
+                    setters! { @setter [$(#[doc = $field_doc])+] $field: $kind }
                 )*
             }
         };
+    };
+
+    // The setters of some fields accept every type that converts to that of the field.
+    (@setter [$(#[$doc:meta])+] comment: $kind:ty) => {
+        setters! { @setter_into [$(#[$doc])+] comment: impl Into<$kind>, Into::into }
+    };
+    (@setter [$(#[$doc:meta])+] view_on: $kind:ty) => {
+        setters! { @setter_into [$(#[$doc])+] view_on: impl Into<$kind>, Into::into }
+    };
+    (@setter [$(#[$doc:meta])+] array_filters: $kind:ty) => {
+        setters! { @setter_into [$(#[$doc])+] array_filters: impl IntoIterator<Item = Document>, documents }
+    };
+    (@setter [$(#[$doc:meta])+] pipeline: $kind:ty) => {
+        setters! { @setter_into [$(#[$doc])+] pipeline: impl IntoIterator<Item = Document>, documents }
+    };
+    (@setter [$(#[$doc:meta])+] $field:ident: $kind:ty) => {
+        $(#[$doc])+
+        pub fn $field(mut self, value: $kind) -> Self {
+            self.options.get_or_insert_default().$field = Some(value);
+            self
+        }
+    };
+    (@setter_into [$(#[$doc:meta])+] $field:ident: $accepted:ty, $convert:path) => {
+        $(#[$doc])+
+        pub fn $field(mut self, value: $accepted) -> Self {
+            self.options.get_or_insert_default().$field = Some($convert(value));
+            self
+        }
     };
 }

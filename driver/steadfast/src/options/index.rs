@@ -116,7 +116,6 @@ macro_rules! versions {
     ($(#[$doc:meta])+ $kind:ident { $($(#[$variant_doc:meta])+ $variant:ident = $number:literal),+ $(,)? }) => {
         $(#[$doc])+
         #[derive(Clone, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
         pub enum $kind {
             $($(#[$variant_doc])+ $variant,)+
             /// Version without a variant in this driver. Sent as is.
@@ -148,6 +147,7 @@ macro_rules! versions {
 
 versions! {
     /// Version of the index format (`v`).
+    #[non_exhaustive]
     IndexVersion {
         /// Version 0, of MongoDB before 2.0. Not supported any more.
         V0 = 0,

@@ -32,6 +32,22 @@ pub enum Hint {
     Name(String),
 }
 
+impl From<Hint> for Bson {
+    fn from(hint: Hint) -> Self {
+        match hint {
+            Hint::Keys(keys) => Self::Document(keys),
+            Hint::Name(name) => Self::String(name),
+        }
+    }
+}
+
+/// For setters of write models, whose hints are BSON values.
+impl From<Hint> for Option<Bson> {
+    fn from(hint: Hint) -> Self {
+        Some(hint.into())
+    }
+}
+
 /// Type of a cursor. See
 /// [tailable cursors](https://www.mongodb.com/docs/manual/core/tailable-cursors/).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +121,9 @@ options! {
         /// the server.
         #[serde(rename = "maxAwaitTimeMS", with = "crate::serde_helpers::millis", skip_serializing)]
         max_await_time: Duration,
+        /// Maximum number of documents or index keys to scan (`maxScan`). MongoDB 4.2 removed it;
+        /// later servers return an error. Defaults to no limit.
+        max_scan: u64,
         /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
         /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
@@ -175,6 +194,9 @@ options! {
         hint: Hint,
         /// Exclusive upper bound of the index keys (`max`). Requires a `hint`. Defaults to none.
         max: Document,
+        /// Maximum number of documents or index keys to scan (`maxScan`). MongoDB 4.2 removed it;
+        /// later servers return an error. Defaults to no limit.
+        max_scan: u64,
         /// Limit on the server's processing time (`maxTimeMS`). Ignored if a `timeout`
         /// (`timeoutMS`) applies. Defaults to no limit.
         #[serde(rename = "maxTimeMS", with = "crate::serde_helpers::millis")]
@@ -224,6 +246,7 @@ impl From<FindOneOptions> for FindOptions {
             read_concern: one.read_concern,
             return_key: one.return_key,
             selection_criteria: one.selection_criteria,
+            max_scan: one.max_scan,
             show_record_id: one.show_record_id,
             skip: one.skip,
             sort: one.sort,

@@ -2,13 +2,14 @@
 
 mod builder;
 
-use bson::Document;
+use bson::{Array, Bson, Document};
+use serde::Serialize;
 
 pub use self::builder::{
     DeleteManyModelBuilder, DeleteOneModelBuilder, Given, InsertOneModelBuilder, Missing,
     ReplaceOneModelBuilder, UpdateManyModelBuilder, UpdateOneModelBuilder,
 };
-use super::{Collation, Hint, UpdateModifications};
+use super::UpdateModifications;
 use crate::Namespace;
 
 /// A single write in a bulk write of a [collection](crate::Collection::bulk_write) or a
@@ -46,7 +47,8 @@ use crate::Namespace;
 /// ];
 /// # drop(models);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum WriteModel<T = Document> {
     /// Inserts a document (`insertOne`).
@@ -83,20 +85,34 @@ macro_rules! model {
     (
         $(#[doc = $doc:expr])+
         $variant:ident, $name:ident $(<$document:ident>)? {
-            $( $(#[doc = $required_doc:expr])+ $required:ident : $required_kind:ty = $given:ty ),+ ;
+            $(
+                $(#[doc = $required_doc:expr])+
+                $(#[serde($($serde:tt)*)])?
+                $required:ident : $required_kind:ty = $given:ty
+            ),+ ;
             $( $(#[doc = $field_doc:expr])+ $field:ident : $kind:ty ),* $(,)?
         }
     ) => {
         $(#[doc = $doc])+
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(rename_all = "camelCase")]
         #[non_exhaustive]
         pub struct $name $(<$document = Document>)? {
             /// Namespace of the collection (`namespace`). Required for
             /// [`Client::bulk_write`](crate::Client::bulk_write). For a collection, it must be that
             /// of the collection if set.
+            #[serde(skip_serializing)]
             pub namespace: Option<Namespace>,
-            $( $(#[doc = $required_doc])+ pub $required: $required_kind, )+
-            $( $(#[doc = $field_doc])+ pub $field: Option<$kind>, )*
+            $(
+                $(#[doc = $required_doc])+
+                $(#[serde($($serde)*)])?
+                pub $required: $required_kind,
+            )+
+            $(
+                $(#[doc = $field_doc])+
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$kind>,
+            )*
         }
 
         impl $(<$document>)? $name $(<$document>)? {
@@ -157,17 +173,18 @@ model! {
     UpdateOne, UpdateOneModel {
         /// Filter that selects the document (`filter`).
         filter: Document = Document,
-        /// Update to apply (`update`).
+        /// Update to apply (`updateMods`).
+        #[serde(rename = "updateMods")]
         update: UpdateModifications = impl Into<UpdateModifications>;
         /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
         /// the update modifies. See
         /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
-        array_filters: Vec<Document>,
+        array_filters: Array,
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
-        hint: Hint,
+        hint: Bson,
         /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
         /// `false`.
         upsert: bool,
@@ -188,17 +205,18 @@ model! {
     UpdateMany, UpdateManyModel {
         /// Filter that selects the documents (`filter`).
         filter: Document = Document,
-        /// Update to apply (`update`).
+        /// Update to apply (`updateMods`).
+        #[serde(rename = "updateMods")]
         update: UpdateModifications = impl Into<UpdateModifications>;
         /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
         /// the update modifies. See
         /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
-        array_filters: Vec<Document>,
+        array_filters: Array,
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
-        hint: Hint,
+        hint: Bson,
         /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
         /// `false`.
         upsert: bool,
@@ -216,13 +234,14 @@ model! {
     ReplaceOne, ReplaceOneModel<T> {
         /// Filter that selects the document (`filter`).
         filter: Document = Document,
-        /// Replacement document (`replacement`).
+        /// Replacement document (`updateMods`).
+        #[serde(rename = "updateMods")]
         replacement: T = T;
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
-        hint: Hint,
+        hint: Bson,
         /// Inserts the replacement if no document matches (`upsert`) and this is `true`. Defaults
         /// to `false`.
         upsert: bool,
@@ -245,10 +264,10 @@ model! {
         filter: Document = Document;
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         /// Requires MongoDB 4.4 or later.
-        hint: Hint,
+        hint: Bson,
     }
 }
 
@@ -265,9 +284,58 @@ model! {
         filter: Document = Document;
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         /// Requires MongoDB 4.4 or later.
-        hint: Hint,
+        hint: Bson,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{bson, doc};
+
+    use super::*;
+    use crate::options::{Collation, Hint};
+
+    #[test]
+    fn models_serialize_without_their_namespace() {
+        let namespace = Namespace::new("library", "books");
+        let insert: WriteModel = InsertOneModel::builder()
+            .namespace(namespace.clone())
+            .document(doc! { "_id": 1 })
+            .build()
+            .into();
+        let update: WriteModel = UpdateOneModel::builder()
+            .namespace(namespace)
+            .filter(doc! { "_id": 1 })
+            .update(doc! { "$inc": { "n": 1 } })
+            .array_filters(vec![bson!({ "a": 1 })])
+            .collation(Collation::builder().locale("en").build())
+            .hint(Hint::Name("_id_".to_owned()))
+            .upsert(true)
+            .build()
+            .into();
+        let replace: WriteModel = ReplaceOneModel::new(doc! {}, doc! { "n": 1 }).into();
+        let delete: WriteModel = DeleteManyModel::new(doc! {}).hint(doc_hint()).into();
+        for (model, expected) in [
+            (insert, doc! { "document": { "_id": 1 } }),
+            (
+                update,
+                doc! {
+                    "filter": { "_id": 1 }, "updateMods": { "$inc": { "n": 1 } },
+                    "arrayFilters": [{ "a": 1 }], "collation": { "locale": "en" },
+                    "hint": "_id_", "upsert": true,
+                },
+            ),
+            (replace, doc! { "filter": {}, "updateMods": { "n": 1 } }),
+            (delete, doc! { "filter": {}, "hint": { "_id": 1 } }),
+        ] {
+            assert_eq!(bson::serialize_to_document(&model).unwrap(), expected);
+        }
+    }
+
+    fn doc_hint() -> Bson {
+        Bson::Document(doc! { "_id": 1 })
     }
 }

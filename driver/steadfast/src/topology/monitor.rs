@@ -8,6 +8,7 @@ mod check;
 mod round_trip;
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -18,7 +19,6 @@ use std::{
 use bson::Document;
 use steadfast_core::{
     address::ServerAddress,
-    event::sdam::Heartbeat,
     monitor::{MonitorCheck, MonitorSchedule, MonitorSettings},
     sdam::{CheckFailure, CheckFailureKind, CheckSuccess, TopologyInput},
 };
@@ -29,6 +29,7 @@ use super::WeakTopology;
 use crate::{
     connection::{Connection, Establisher},
     error::{Error, ErrorKind},
+    event::sdam::Heartbeat,
 };
 
 /// Handle of a monitor's task.
@@ -179,7 +180,7 @@ impl MonitorTask {
 
     fn failed(&mut self, heartbeat: &Heartbeat, error: &Error, began: Instant) {
         let kind = failure_kind(error);
-        self.topology.announce(|| heartbeat.failed(began.elapsed(), error.to_string()));
+        self.topology.announce(|| heartbeat.failed(began.elapsed(), error.clone()));
         self.connection = None;
         self.schedule.failed(kind, Instant::now());
         self.ping_if_needed();
@@ -187,8 +188,10 @@ impl MonitorTask {
     }
 
     fn cancelled(&mut self, heartbeat: &Heartbeat, began: Instant) {
-        let why = "cancelled: an operation failed with a network error";
-        self.topology.announce(|| heartbeat.failed(began.elapsed(), why.to_owned()));
+        self.topology.announce(|| {
+            let why = "cancelled: an operation failed with a network error";
+            heartbeat.failed(began.elapsed(), Error::from(io::Error::other(why)))
+        });
         self.connection = None;
         self.schedule.cancelled(Instant::now());
         self.ping_if_needed();

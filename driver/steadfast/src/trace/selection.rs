@@ -6,7 +6,7 @@ use bson::oid::ObjectId;
 use steadfast_core::{description::TopologyDescription, selection::SelectionTarget};
 use tracing::Level;
 
-use super::{as_whole_millis, topology::DescriptionText};
+use super::as_whole_millis;
 use crate::error::{Error, ErrorKind};
 
 const TARGET: &str = "steadfast::server_selection";
@@ -31,7 +31,7 @@ macro_rules! log {
             operation = $operation.name,
             operationId = $operation.id,
             selector = $target.to_string(),
-            topologyDescription = DescriptionText(&$description).to_string(),
+            topologyDescription = $description.to_string(),
             $($($own)*)?
             $message
         )

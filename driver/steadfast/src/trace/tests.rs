@@ -11,10 +11,7 @@ use bson::{Document, doc, oid::ObjectId, rawdoc};
 use steadfast_core::{
     address::ServerAddress,
     description::TopologyDescription,
-    event::{
-        cmap::{CmapEvent, ConnectionPoolOptions},
-        sdam::{Heartbeat, SdamEvent},
-    },
+    event::cmap::{CmapEvent, ConnectionPoolOptions},
     pool::{self, CheckOutResult, ClearRequest, WaitCancellation},
     sdam::{self, TopologyInput, TopologySettings},
     selection::{SelectionCriteria, SelectionTarget},
@@ -27,9 +24,12 @@ use super::{
 };
 use crate::{
     error::{CommandError, Error, ErrorKind},
-    event::command::{
-        CommandEvent, CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent,
-        ConnectionInfo, is_sensitive,
+    event::{
+        command::{
+            CommandEvent, CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent,
+            ConnectionInfo, is_sensitive,
+        },
+        sdam::{Heartbeat, SdamEvent},
     },
 };
 
@@ -379,7 +379,7 @@ fn logged_topology(events: &[SdamEvent]) -> Vec<Captured> {
 
 fn emitted(effects: Vec<sdam::TopologyEffect>) -> Vec<SdamEvent> {
     let events = effects.into_iter().filter_map(|effect| match effect {
-        sdam::TopologyEffect::Emit(event) => Some(event),
+        sdam::TopologyEffect::Emit(event) => Some(event.into()),
         _ => None,
     });
     events.collect()
@@ -425,7 +425,7 @@ fn heartbeats_are_logged() {
     heartbeat.awaited = true;
     heartbeat.server_connection_id = Some(5);
     let answered = heartbeat.succeeded(Duration::from_millis(3), doc! { "ok": 1.0 });
-    let refused = heartbeat.failed(Duration::from_millis(3), "connection refused".to_owned());
+    let refused = heartbeat.failed(Duration::from_millis(3), Error::authentication("no"));
     let captured = logged_topology(&[started, answered, refused]);
     let common = ["serverHost", "serverPort", "driverConnectionId", "awaited"];
     let target = "steadfast::topology";
@@ -437,7 +437,7 @@ fn heartbeats_are_logged() {
     assert_eq!(captured[1].fields["awaited"], Value::Boolean(true));
     let keys = [&common[..], &["serverConnectionId", "durationMS", "failure"]].concat();
     expect(&captured[2], target, "Server heartbeat failed", &keys);
-    assert_eq!(captured[2].text("failure"), "connection refused");
+    assert_eq!(captured[2].text("failure"), "authentication failed: no");
 }
 
 const FIND: Operation<'_> = Operation { name: "find", id: 12 };

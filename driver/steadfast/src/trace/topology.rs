@@ -1,14 +1,10 @@
 //! Log messages of the topology, its servers and their heartbeats.
 
-use std::fmt;
-
 use bson::oid::ObjectId;
-use steadfast_core::{
-    description::TopologyDescription, event::sdam::SdamEvent, selection::ServerInfo,
-};
 use tracing::Level;
 
 use super::{as_millis, extended_json};
+use crate::event::sdam::SdamEvent;
 
 const TARGET: &str = "steadfast::topology";
 
@@ -77,8 +73,8 @@ pub(crate) fn topology(
         SdamEvent::TopologyDescriptionChanged(event) => log!(
             "Topology description changed",
             topology_id,
-            previousDescription = DescriptionText(&event.previous_description).to_string(),
-            newDescription = DescriptionText(&event.new_description).to_string(),
+            previousDescription = event.previous_description.to_string(),
+            newDescription = event.new_description.to_string(),
         ),
         SdamEvent::ServerHeartbeatStarted(event) => {
             log_heartbeat!("Server heartbeat started", topology_id, event);
@@ -95,39 +91,7 @@ pub(crate) fn topology(
             topology_id,
             event,
             durationMS = as_millis(event.duration),
-            failure = event.failure.as_str(),
+            failure = event.failure.to_string(),
         ),
-        other => debug_assert!(false, "event without a log message: {other:?}"),
-    }
-}
-
-/// Topology description in one line.
-pub(super) struct DescriptionText<'a>(pub(super) &'a TopologyDescription);
-
-impl fmt::Display for DescriptionText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(topology) = self;
-        write!(f, "{{ Type: {}", topology.topology_type)?;
-        if let Some(name) = &topology.set_name {
-            write!(f, ", Set Name: {name}")?;
-        }
-        if let Some(version) = topology.max_set_version {
-            write!(f, ", Max Set Version: {version}")?;
-        }
-        if let Some(id) = topology.max_election_id {
-            write!(f, ", Max Election ID: {id}")?;
-        }
-        if let Some(error) = &topology.compatibility_error {
-            write!(f, ", Compatibility Error: {error}")?;
-        }
-        if let Some(timeout) = topology.logical_session_timeout {
-            write!(f, ", Logical Session Timeout: {} s", timeout.as_secs())?;
-        }
-        f.write_str(", Servers: [")?;
-        for (position, server) in topology.servers.values().enumerate() {
-            f.write_str(if position == 0 { " " } else { ", " })?;
-            write!(f, "{}", ServerInfo::from(server))?;
-        }
-        f.write_str(if topology.servers.is_empty() { "] }" } else { " ] }" })
     }
 }

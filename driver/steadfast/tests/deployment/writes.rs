@@ -101,7 +101,7 @@ async fn insert_one_returns_the_id_that_is_stored() -> Result<()> {
     assert!(generated.as_object_id().is_some());
     let stored = books.find_one(doc! { "_id": generated.clone() }).await?;
     assert_eq!(stored, Some(doc! { "_id": generated, "x": 1 }));
-    let given = books.insert_one(doc! { "x": 2, "_id": "mine" }).comment("note".into()).await?;
+    let given = books.insert_one(doc! { "x": 2, "_id": "mine" }).comment("note").await?;
     assert_eq!(given.inserted_id, Bson::from("mine"));
 
     let error = books.insert_one(doc! { "_id": "mine" }).await.unwrap_err();
@@ -371,7 +371,7 @@ async fn ordered_bulk_write_stops_at_the_first_write_error() -> Result<()> {
     let failed = bulk_error(&error);
     assert_eq!(failed.write_errors.keys().copied().collect::<Vec<_>>(), [2]);
     assert_eq!(failed.write_errors[&2].code, 11000);
-    let partial = failed.partial_result.as_ref().unwrap().of_collection().unwrap();
+    let partial = failed.partial_collection_result.as_ref().unwrap();
     assert_eq!((partial.matched_count, partial.inserted_count, partial.deleted_count), (1, 1, 0));
     assert_eq!(partial.inserted_ids, [(1, Bson::from(1))].into());
     assert_eq!(books.count_documents(doc! {}).await?, 2);
@@ -385,7 +385,7 @@ async fn an_unordered_bulk_write_continues_after_a_write_error() -> Result<()> {
     let error = books.bulk_write(failing()).ordered(false).await.unwrap_err();
     let failed = bulk_error(&error);
     assert_eq!(failed.write_errors.keys().copied().collect::<Vec<_>>(), [2]);
-    let partial = failed.partial_result.as_ref().unwrap().of_collection().unwrap();
+    let partial = failed.partial_collection_result.as_ref().unwrap();
     assert_eq!((partial.matched_count, partial.inserted_count, partial.deleted_count), (1, 2, 1));
     assert_eq!(partial.inserted_ids.keys().copied().collect::<Vec<_>>(), [1, 3]);
     assert_eq!(books.count_documents(doc! {}).await?, 2);
@@ -406,7 +406,7 @@ async fn every_batch_of_a_bulk_write_reports_its_write_concern_error() -> Result
     let failed = bulk_error(&error);
     assert_eq!(failed.write_concern_errors.len(), 2);
     assert!(failed.write_errors.is_empty());
-    let partial = failed.partial_result.as_ref().unwrap().of_collection().unwrap();
+    let partial = failed.partial_collection_result.as_ref().unwrap();
     assert_eq!((partial.inserted_count, partial.deleted_count), (1, 1));
     Ok(())
 }
@@ -439,7 +439,7 @@ async fn bulk_write_error_has_the_partial_result_before_a_network_error() -> Res
     let error = books.bulk_write(models).await.unwrap_err();
     let failed = bulk_error(&error);
     assert!(failed.write_errors.is_empty());
-    let partial = failed.partial_result.as_ref().unwrap().of_collection().unwrap();
+    let partial = failed.partial_collection_result.as_ref().unwrap();
     assert_eq!((partial.inserted_count, partial.deleted_count), (1, 0));
     assert_eq!(partial.inserted_ids, [(0, Bson::from(1))].into());
     let source = std::error::Error::source(&error).unwrap().downcast_ref::<Error>().unwrap();

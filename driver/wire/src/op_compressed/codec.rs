@@ -22,9 +22,9 @@ pub(super) fn compress(
         #[cfg(feature = "zlib")]
         Compressor::Zlib(level) => zlib::compress(level, input, out),
         #[cfg(feature = "zstd")]
-        Compressor::Zstd => zstandard::compress(input, out),
+        Compressor::Zstd(level) => zstandard::compress(level, input, out),
         #[allow(unreachable_patterns, reason = "reached when a feature is off")]
-        Compressor::Snappy | Compressor::Zlib(_) | Compressor::Zstd => {
+        Compressor::Snappy | Compressor::Zlib(_) | Compressor::Zstd(_) => {
             Err(WireError::CompressorNotBuiltIn { compressor })
         }
     }
@@ -46,9 +46,9 @@ pub(super) fn decompress(
         #[cfg(feature = "zlib")]
         Compressor::Zlib(_) => zlib::decompress(&input, expected),
         #[cfg(feature = "zstd")]
-        Compressor::Zstd => zstandard::decompress(&input, expected),
+        Compressor::Zstd(_) => zstandard::decompress(&input, expected),
         #[allow(unreachable_patterns, reason = "reached when a feature is off")]
-        Compressor::Snappy | Compressor::Zlib(_) | Compressor::Zstd => {
+        Compressor::Snappy | Compressor::Zlib(_) | Compressor::Zstd(_) => {
             Err(WireError::CompressorNotBuiltIn { compressor })
         }
     }
@@ -138,17 +138,20 @@ mod zlib {
 mod zstandard {
     use bytes::Bytes;
 
-    use crate::{compressor::Compressor, error::WireError};
+    use crate::{
+        compressor::{Compressor, ZstdLevel},
+        error::WireError,
+    };
 
-    /// Default level of Zstandard, fixed here so that a new version of the library does not change
-    /// it.
-    const LEVEL: i32 = 3;
-
-    pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
+    pub(super) fn compress(
+        level: ZstdLevel,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), WireError> {
         let start = out.len();
         out.resize(start + zstd::zstd_safe::compress_bound(input.len()), 0);
-        let written = zstd::bulk::compress_to_buffer(input, &mut out[start..], LEVEL)
-            .map_err(|error| super::compress_error(Compressor::Zstd, error))?;
+        let written = zstd::bulk::compress_to_buffer(input, &mut out[start..], level.get())
+            .map_err(|error| super::compress_error(Compressor::Zstd(level), error))?;
         out.truncate(start + written);
         Ok(())
     }
@@ -157,8 +160,9 @@ mod zstandard {
         // Decompressing into a buffer of fixed size needs no window, so the window size that the
         // frame requests is never allocated.
         let mut output = vec![0; expected];
-        let written = zstd::bulk::decompress_to_buffer(input, &mut output)
-            .map_err(|error| super::decompress_error(Compressor::Zstd, error))?;
+        let written = zstd::bulk::decompress_to_buffer(input, &mut output).map_err(|error| {
+            super::decompress_error(Compressor::Zstd(ZstdLevel::DEFAULT), error)
+        })?;
         output.truncate(written);
         Ok(output.into())
     }

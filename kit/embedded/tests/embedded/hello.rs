@@ -1,6 +1,6 @@
 //! `hello`: single replies, awaitable and streaming protocol.
 
-use steadfast_wire::{Compressor, MsgFlags};
+use steadfast_wire::{Compressor, MsgFlags, ZstdLevel};
 
 use super::*;
 
@@ -55,9 +55,11 @@ async fn common_compressors_are_negotiated_and_used() {
     let reply = client.run(offer).await;
     let agreed: Vec<_> = reply.get_array("compression").unwrap().to_vec();
     assert_eq!(agreed, ["zstd", "snappy"].map(bson::Bson::from));
-    client.send_with(insert(1), MsgFlags::empty(), Some(Compressor::Zstd)).await;
+    client
+        .send_with(insert(1), MsgFlags::empty(), Some(Compressor::Zstd(ZstdLevel::DEFAULT)))
+        .await;
     let reply = client.receive().await.unwrap();
-    assert_eq!(reply.compressor, Some(Compressor::Zstd));
+    assert_eq!(reply.compressor, Some(Compressor::Zstd(ZstdLevel::DEFAULT)));
     assert!(is_ok(&reply.document));
 }
 

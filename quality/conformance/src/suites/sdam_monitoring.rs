@@ -97,7 +97,6 @@ fn event_document(effect: TopologyEffect) -> Option<Document> {
                 "newDescription": server(&event.new_description),
             }
         },
-        other => doc! {"unexpected": format!("{other:?}")},
     })
 }
 

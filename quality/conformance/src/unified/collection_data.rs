@@ -31,7 +31,7 @@ pub(super) async fn prepare(
     if data.is_empty() {
         client.database("admin").run_command(doc! { "ping": 1 }).session(&mut session).await?;
     }
-    Ok(session.cluster_time())
+    Ok(session.cluster_time().cloned())
 }
 
 async fn fill(

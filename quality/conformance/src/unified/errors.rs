@@ -209,6 +209,9 @@ fn code_names(operation: &str, error: &Error) -> Vec<String> {
 /// Partial result of the error. The specification expects that of an `insertMany` in the form of a bulk write.
 fn partial_result(error: &Error) -> Option<Document> {
     match &*error.kind {
+        ErrorKind::BulkWrite(BulkWriteError {
+            partial_collection_result: Some(partly), ..
+        }) => Some(bulk_write_result(partly)),
         ErrorKind::BulkWrite(BulkWriteError { partial_result: Some(partly), .. }) => {
             Some(partial_bulk_write_result(partly))
         }

@@ -223,7 +223,7 @@ mod tests {
             runtime.block_on(async {
                 run_operations(&run, &file, &file.tests[0]).await.unwrap();
                 let mut session = run.entities.session("session").unwrap().lock().await.unwrap();
-                session.session().cluster_time()
+                session.session().cluster_time().cloned()
             })
         };
         assert!(cluster_time(Target::EmbeddedSharded).is_some());

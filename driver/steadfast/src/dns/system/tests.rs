@@ -25,7 +25,7 @@ async fn resolver(zone: Zone) -> SystemRecords {
     connection.port = socket.local_addr().unwrap().port();
     let server = NameServerConfig::new(IpAddr::V4(Ipv4Addr::LOCALHOST), true, vec![connection]);
     tokio::spawn(serve(socket, zone));
-    let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
+    let config = HickoryConfig::from_parts(None, Vec::new(), vec![server]);
     let mut options = ResolverOpts::default();
     options.attempts = 1;
     options.timeout = Duration::from_secs(60);

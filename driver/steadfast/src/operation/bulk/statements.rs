@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, ops::Range};
 
-use bson::{Bson, RawDocument, oid::ObjectId};
+use bson::{Bson, Document, RawDocument, oid::ObjectId};
 use serde::Serialize;
 
 use super::{
@@ -178,7 +178,7 @@ impl<'a> Statements<'a> {
                     u: &model.replacement,
                     multi: false,
                     upsert: model.upsert,
-                    array_filters: None,
+                    array_filters: None::<&[Bson]>,
                     collation: model.collation.as_ref(),
                     hint: model.hint.as_ref(),
                     sort: model.sort.as_ref(),
@@ -231,9 +231,9 @@ impl<'a> Statements<'a> {
         self.writes.push(WriteProperties { verb: Verb::Insert, multi: false });
     }
 
-    fn push_update<U: Serialize>(
+    fn push_update(
         &mut self,
-        statement: &update::UpdateStatement<'_, U>,
+        statement: &update::UpdateStatement<'_, impl Serialize, impl Serialize, Document, Bson>,
         change: Change,
     ) -> Result<()> {
         update::append(statement, change, &mut self.updates.bytes)?;
@@ -242,7 +242,11 @@ impl<'a> Statements<'a> {
         Ok(())
     }
 
-    fn push_delete(&mut self, statement: &delete::DeleteStatement<'_>, multi: bool) -> Result<()> {
+    fn push_delete(
+        &mut self,
+        statement: &delete::DeleteStatement<'_, Document, Bson>,
+        multi: bool,
+    ) -> Result<()> {
         statement.append(&mut self.deletes.bytes)?;
         self.deletes.close_statement(self.writes.len());
         self.writes.push(WriteProperties { verb: Verb::Delete, multi });

@@ -153,12 +153,12 @@ impl CollectionBulkTally {
         self.result.inserted_ids =
             inserted.flat_map(|positions| statements.inserted_ids(positions)).collect();
         let Some(error_details) = error_details else { return Ok(self.result) };
+        let partial = self.any_executed.then_some(self.result);
         Err(error_details.of(ErrorKind::BulkWrite(BulkWriteError {
             write_concern_errors: self.write_concern_errors,
-            write_errors: self.write_errors,
-            partial_result: self
-                .any_executed
-                .then_some(PartialBulkWriteResult::Collection(self.result)),
+            write_errors: self.write_errors.into_iter().collect(),
+            partial_result: partial.as_ref().map(PartialBulkWriteResult::from),
+            partial_collection_result: partial,
         })))
     }
 

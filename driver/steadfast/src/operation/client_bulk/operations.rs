@@ -13,7 +13,7 @@ use crate::{
         insert::{self, IdOrigin},
         write::{Change, Verb, append_whole},
     },
-    options::{Collation, Hint, UpdateModifications, WriteModel},
+    options::{UpdateModifications, WriteModel},
     sequence::{DocumentSequenceRef, Documents},
 };
 
@@ -60,11 +60,11 @@ struct UpdateOperation<'a, U> {
     #[serde(skip_serializing_if = "Option::is_none")]
     upsert: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    array_filters: Option<&'a [Document]>,
+    array_filters: Option<&'a [Bson]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    collation: Option<&'a Collation>,
+    collation: Option<&'a Document>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a Hint>,
+    hint: Option<&'a Bson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sort: Option<&'a Document>,
 }
@@ -75,9 +75,9 @@ struct DeleteOperation<'a> {
     filter: &'a Document,
     multi: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    collation: Option<&'a Collation>,
+    collation: Option<&'a Document>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a Hint>,
+    hint: Option<&'a Bson>,
 }
 
 impl Operations {

@@ -234,8 +234,9 @@ impl ClientBulkTally {
         };
         let error = BulkWriteError {
             write_concern_errors: self.write_concern_errors,
-            write_errors: self.write_errors,
+            write_errors: self.write_errors.into_iter().collect(),
             partial_result: self.any_executed.then_some(partial),
+            partial_collection_result: None,
         };
         let Self { labels, error_reply, history, .. } = self;
         Err(BulkErrorDetails { labels, error_reply, history, batch_error }

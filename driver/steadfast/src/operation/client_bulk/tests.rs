@@ -1,5 +1,7 @@
 //! Commands, batches and results of a client's bulk write.
 
+use std::collections::BTreeMap;
+
 use bson::{Bson, Document, doc};
 use steadfast_core::address::ServerAddress;
 
@@ -223,7 +225,8 @@ fn results_of_batches_are_merged_with_the_indexes_of_the_models() {
     let answer = (counts(0, 2), vec![done(0), done(1)]);
     let result = tallied((true, true), &[answer.clone(), answer], None).unwrap();
     assert_eq!(result.summary.inserted_count, 4);
-    let ids: Vec<_> = result.insert_results.values().map(|it| it.inserted_id.clone()).collect();
+    let ids: BTreeMap<_, _> = result.insert_results.iter().collect();
+    let ids: Vec<_> = ids.values().map(|it| it.inserted_id.clone()).collect();
     assert_eq!(ids, [0, 1, 2, 3].map(Bson::from));
 }
 

@@ -5,6 +5,7 @@ use steadfast_core::concern::WriteConcern;
 
 use super::*;
 use crate::operation::fixture::{assert_invalid_response, body, collection, raw};
+use crate::options::{Collation, Hint};
 
 fn statement(command: &Command) -> Document {
     let sequence = command.sequence.as_ref().unwrap();

@@ -6,7 +6,7 @@ use steadfast_core::concern::WriteConcern;
 use super::*;
 use crate::{
     operation::fixture::{assert_invalid_response, body, collection, raw},
-    options::{ReplaceOptions, UpdateModifications},
+    options::{Collation, Hint, ReplaceOptions, UpdateModifications},
 };
 
 fn statement(command: &Command) -> Document {

@@ -2,9 +2,14 @@
 
 use std::pin::Pin;
 
-use steadfast_core::connection_string::{ConnectionString, HostInfo, UriError};
+use steadfast_core::{
+    connection_string::{ConnectionString, HostInfo, UriError},
+    credential::InvalidCredential,
+};
 
 use super::ClientOptions;
+#[cfg(feature = "dns")]
+use crate::dns::ResolverConfig;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Action that parses a connection string. See [`ClientOptions::parse`].
@@ -12,19 +17,39 @@ use crate::error::{Error, ErrorKind, Result};
 #[must_use = "an action does nothing until it is awaited"]
 pub struct ParseClientOptions {
     parsed: Result<ConnectionString>,
+    #[cfg(feature = "dns")]
+    resolver_config: Option<ResolverConfig>,
 }
 
 impl ParseClientOptions {
-    pub(super) fn new(uri: &str) -> Self {
-        Self { parsed: ConnectionString::parse(uri).map_err(Into::into) }
+    pub(super) fn new(parsed: Result<ConnectionString>) -> Self {
+        Self {
+            parsed,
+            #[cfg(feature = "dns")]
+            resolver_config: None,
+        }
+    }
+
+    /// Sets the name servers for the SRV and TXT records of `mongodb+srv`, which are also those of
+    /// SRV polling. Defaults to the name servers of the system.
+    #[cfg(feature = "dns")]
+    pub fn resolver_config(mut self, value: ResolverConfig) -> Self {
+        self.resolver_config = Some(value);
+        self
     }
 
     async fn execute(self) -> Result<ClientOptions> {
-        let parsed = resolve(self.parsed?).await?;
+        #[cfg(feature = "dns")]
+        let parsed = resolve(self.parsed?, self.resolver_config.as_ref()).await?;
+        #[cfg(not(feature = "dns"))]
+        let parsed = unresolved(self.parsed?)?;
         for warning in &parsed.warnings {
             tracing::warn!(target: "steadfast::client", "connection string: {warning}");
         }
-        ClientOptions::from_connection_string(parsed)
+        let options = ClientOptions::from_connection_string(parsed)?;
+        #[cfg(feature = "dns")]
+        let options = ClientOptions { resolver_config: self.resolver_config, ..options };
+        Ok(options)
     }
 }
 
@@ -47,14 +72,17 @@ impl IntoFuture for ParseClientOptions {
 }
 
 #[cfg(feature = "dns")]
-async fn resolve(parsed: ConnectionString) -> Result<ConnectionString> {
+async fn resolve(
+    parsed: ConnectionString,
+    config: Option<&ResolverConfig>,
+) -> Result<ConnectionString> {
     let Some(name) = parsed.srv_name()? else { return Ok(parsed) };
-    let answer = crate::dns::Resolver::system()?.query(&name).await?;
+    let answer = crate::dns::Resolver::configured(config)?.query(&name).await?;
     Ok(parsed.resolve_srv(&answer, crate::random::random_below)?)
 }
 
 #[cfg(not(feature = "dns"))]
-async fn resolve(parsed: ConnectionString) -> Result<ConnectionString> {
+fn unresolved(parsed: ConnectionString) -> Result<ConnectionString> {
     if parsed.srv_name()?.is_none() {
         return Ok(parsed);
     }
@@ -110,6 +138,12 @@ impl ClientOptions {
             write_concern: uri.write_concern,
             ..Self::default()
         })
+    }
+}
+
+impl From<InvalidCredential> for ErrorKind {
+    fn from(error: InvalidCredential) -> Self {
+        Self::InvalidArgument { message: format!("credential: {error}") }
     }
 }
 

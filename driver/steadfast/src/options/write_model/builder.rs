@@ -3,16 +3,13 @@
 
 use std::marker::PhantomData;
 
-use bson::Document;
+use bson::{Array, Bson, Document};
 
 use super::{
     DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel,
     UpdateOneModel,
 };
-use crate::{
-    Namespace,
-    options::{Collation, Hint, UpdateModifications},
-};
+use crate::{Namespace, options::UpdateModifications};
 
 /// Type state of a builder: the required field is set.
 #[derive(Clone, Copy, Debug)]
@@ -98,12 +95,12 @@ builder! {
         /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
         /// the update modifies. See
         /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
-        array_filters: Vec<Document>,
+        array_filters: Array,
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
-        hint: Hint,
+        hint: Bson,
         /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
         /// `false`.
         upsert: bool,
@@ -124,12 +121,12 @@ builder! {
         /// Filters for array elements (`arrayFilters`): each names the elements that a `$[name]` in
         /// the update modifies. See
         /// [`$[<identifier>]`](https://www.mongodb.com/docs/manual/reference/operator/update/positional-filtered/).
-        array_filters: Vec<Document>,
+        array_filters: Array,
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
-        hint: Hint,
+        hint: Bson,
         /// Inserts a document if no document matches (`upsert`) and this is `true`. Defaults to
         /// `false`.
         upsert: bool,
@@ -146,9 +143,9 @@ builder! {
         replacement: Document => [N, F, Given];
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
-        hint: Hint,
+        hint: Bson,
         /// Inserts the replacement if no document matches (`upsert`) and this is `true`. Defaults
         /// to `false`.
         upsert: bool,
@@ -166,10 +163,10 @@ builder! {
         filter: Document => [N, Given];
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         /// Requires MongoDB 4.4 or later.
-        hint: Hint,
+        hint: Bson,
     }
 }
 
@@ -181,10 +178,10 @@ builder! {
         filter: Document => [N, Given];
         /// Collation for string comparison (`collation`). Defaults to the collation of the
         /// collection. See [collation](https://www.mongodb.com/docs/manual/reference/collation/).
-        collation: Collation,
+        collation: Document,
         /// Index to use (`hint`), by key pattern or by name. By default the query planner chooses.
         /// Requires MongoDB 4.4 or later.
-        hint: Hint,
+        hint: Bson,
     }
 }
 

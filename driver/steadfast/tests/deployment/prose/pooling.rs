@@ -66,7 +66,7 @@ async fn prose_4_events_of_pools_go_to_functions_tasks_and_channels() {
         by_function.handler(),
         EventHandler::async_callback(move |event| {
             let send = send.clone();
-            async move { send.send(event).unwrap_or_default() }
+            Box::pin(async move { send.send(event).unwrap_or_default() })
         }),
         channel.into(),
     ];

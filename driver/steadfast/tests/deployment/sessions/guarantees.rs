@@ -101,7 +101,7 @@ async fn operation_time_can_be_passed_to_another_session() {
     numbers.insert_one(doc! {}).session(&mut leader).await.unwrap();
     let (clock, time) = (leader.cluster_time().unwrap(), leader.operation_time().unwrap());
     let mut follower = client.start_session().await.unwrap();
-    follower.advance_cluster_time(&clock);
+    follower.advance_cluster_time(clock);
     follower.advance_operation_time(time);
     assert_eq!(follower.cluster_time().unwrap().document(), clock.document());
     numbers.find_one(doc! {}).session(&mut follower).await.unwrap();

@@ -114,7 +114,7 @@ fn overruled(facts: &Facts, findings: &mut Findings) {
 
 fn without_effect(facts: &Facts, findings: &mut Findings) {
     let uri = &facts.uri;
-    let zlib = uri.compressors.iter().flatten().any(|it| *it == Compressor::Zlib);
+    let zlib = uri.compressors.iter().flatten().any(|it| matches!(it, Compressor::Zlib { .. }));
     let rows = [
         (
             uri.server_selection_try_once.is_some(),

@@ -1,6 +1,6 @@
 //! Bulk writes of a collection or a client, from the models of a test.
 
-use bson::{Bson, Document};
+use bson::{Array, Bson, Document};
 use steadfast::{
     Client, Collection, Namespace,
     options::{
@@ -55,13 +55,13 @@ fn model(request: Document) -> TestResult<WriteModel> {
         "replaceOne" => replace_one(&mut given)?.namespace(at).into(),
         "deleteOne" => DeleteOneModel::new(given.required("filter")?)
             .namespace(at)
-            .collation(given.optional("collation")?)
-            .hint(given.optional("hint")?)
+            .collation(given.optional::<Document>("collation")?)
+            .hint(given.optional::<Bson>("hint")?)
             .into(),
         "deleteMany" => DeleteManyModel::new(given.required("filter")?)
             .namespace(at)
-            .collation(given.optional("collation")?)
-            .hint(given.optional("hint")?)
+            .collation(given.optional::<Document>("collation")?)
+            .hint(given.optional::<Bson>("hint")?)
             .into(),
         other => return Err(TestError::failed(format!("unknown kind of write {other}"))),
     };
@@ -72,9 +72,9 @@ fn model(request: Document) -> TestResult<WriteModel> {
 fn update_one(given: &mut Arguments) -> TestResult<UpdateOneModel> {
     let filter = given.required("filter")?;
     Ok(UpdateOneModel::new(filter, given.required::<UpdateModifications>("update")?)
-        .array_filters(given.optional::<Vec<Document>>("arrayFilters")?)
-        .collation(given.optional("collation")?)
-        .hint(given.optional("hint")?)
+        .array_filters(given.optional::<Array>("arrayFilters")?)
+        .collation(given.optional::<Document>("collation")?)
+        .hint(given.optional::<Bson>("hint")?)
         .sort(given.optional::<Document>("sort")?)
         .upsert(given.optional::<bool>("upsert")?))
 }
@@ -82,17 +82,17 @@ fn update_one(given: &mut Arguments) -> TestResult<UpdateOneModel> {
 fn update_many(given: &mut Arguments) -> TestResult<UpdateManyModel> {
     let filter = given.required("filter")?;
     Ok(UpdateManyModel::new(filter, given.required::<UpdateModifications>("update")?)
-        .array_filters(given.optional::<Vec<Document>>("arrayFilters")?)
-        .collation(given.optional("collation")?)
-        .hint(given.optional("hint")?)
+        .array_filters(given.optional::<Array>("arrayFilters")?)
+        .collation(given.optional::<Document>("collation")?)
+        .hint(given.optional::<Bson>("hint")?)
         .upsert(given.optional::<bool>("upsert")?))
 }
 
 fn replace_one(given: &mut Arguments) -> TestResult<ReplaceOneModel<Document>> {
     let filter = given.required("filter")?;
     Ok(ReplaceOneModel::new(filter, given.required("replacement")?)
-        .collation(given.optional("collation")?)
-        .hint(given.optional("hint")?)
+        .collation(given.optional::<Document>("collation")?)
+        .hint(given.optional::<Bson>("hint")?)
         .sort(given.optional::<Document>("sort")?)
         .upsert(given.optional::<bool>("upsert")?))
 }

@@ -144,7 +144,6 @@ pub(crate) fn partial(result: &PartialBulkWriteResult) -> Document {
     match result {
         PartialBulkWriteResult::Summary(result) => summary(result),
         PartialBulkWriteResult::Verbose(result) => verbose(result),
-        PartialBulkWriteResult::Collection(result) => bulk_write(result),
     }
 }
 

@@ -30,7 +30,7 @@ fn tallied(models: Vec<WriteModel>, ordered: bool, count: usize, replies: &[Docu
 }
 
 fn partial(error: &BulkWriteError) -> &BulkWriteResult {
-    error.partial_result.as_ref().unwrap().of_collection().unwrap()
+    error.partial_collection_result.as_ref().unwrap()
 }
 
 /// Results of replies, and their writes.

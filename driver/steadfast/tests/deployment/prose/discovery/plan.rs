@@ -254,7 +254,7 @@ async fn prose_9_a_pool_is_ready_after_a_successful_check_and_cleared_after_a_fa
 }
 
 /// Creates a handler that records the conversion of events.
-fn translated<T: 'static>(
+fn translated<T: Send + Sync + 'static>(
     to: steadfast::event::EventHandler<&'static str>,
     translate: impl Fn(T) -> Option<&'static str> + Send + Sync + 'static,
 ) -> steadfast::event::EventHandler<T> {
