@@ -145,7 +145,7 @@ mod topology;
 mod trace;
 mod write_results;
 
-pub use bson;
+pub use ::bson::original as bson;
 pub use steadfast_core::{
     cluster_time::ClusterTime,
     description::{

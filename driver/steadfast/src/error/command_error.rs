@@ -1,6 +1,6 @@
 //! Command errors: error replies of servers.
 
-use bson::{RawDocument, raw::RawBsonRef};
+use bson::{RawDocument, ToStr, raw::RawBsonRef};
 use serde::Deserialize;
 use steadfast_core::{description::TopologyVersion, sdam::CommandFailure};
 use steadfast_wire::{Field, field};
@@ -22,7 +22,7 @@ impl CommandError {
         };
         let mut labels = Vec::new();
         for (key, value) in reply.iter().flatten() {
-            match key.as_str() {
+            match key.to_str() {
                 "code" => error.code = integer(value).unwrap_or_default(),
                 "codeName" => error.code_name = text(value),
                 "errmsg" | "$err" => error.message = text(value),
