@@ -1,6 +1,6 @@
 //! `bson` 2 with the names and signatures of `bson` 3.
 
-use serde::Serialize;
+use serde::{Serialize, ser::Error as _};
 
 use crate::ToStr;
 
@@ -114,16 +114,19 @@ pub fn to_cstring(text: &str) -> error::Result<raw::CString> {
 ///
 /// An error if a key contains NUL.
 pub fn to_raw_document(document: &Document) -> bson2::ser::Result<RawDocumentBuf> {
-    RawDocumentBuf::try_from(document).map_err(serde::ser::Error::custom)
+    RawDocumentBuf::try_from(document).map_err(bson2::ser::Error::custom)
 }
 
 /// Encodes a value.
 ///
 /// # Errors
 ///
-/// An error if a key contains NUL.
+/// An error if a key or a regular expression contains NUL.
 pub fn to_raw_value(value: Bson) -> bson2::ser::Result<RawBson> {
-    RawBson::try_from(value).map_err(serde::ser::Error::custom)
+    // Appending a `RawBson` whose regular expression contains NUL panics. Encoding it in a document is an error.
+    let document = to_raw_document(&doc! { "": value })?;
+    let encoded = document.get("").map_err(bson2::ser::Error::custom)?;
+    Ok(encoded.map_or(RawBson::Null, RawBsonRef::to_raw_bson))
 }
 
 /// Copies a borrowed value.
@@ -151,4 +154,23 @@ pub fn serialize_to_buffer<T: Serialize + ?Sized>(
 ) -> bson2::ser::Result<()> {
     buffer.extend(bson2::to_vec(&value)?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nul_in_a_regular_expression_is_an_error() {
+        let regex = Regex { pattern: "a\0b".to_owned(), options: String::new() };
+        assert!(to_raw_value(Bson::RegularExpression(regex)).is_err());
+        assert_eq!(to_raw_value(Bson::Int32(1)).unwrap().as_i32(), Some(1));
+    }
+
+    #[test]
+    fn nul_in_a_key_is_an_error() {
+        assert!(to_cstring("a\0b").is_err());
+        assert!(to_raw_document(&doc! { "a\0b": 1 }).is_err());
+        assert_eq!(to_cstring("ab").unwrap(), "ab");
+    }
 }

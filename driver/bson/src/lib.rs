@@ -2,8 +2,20 @@
 //!
 //! The feature `bson-3` re-exports `bson` 3. The feature `bson-2` re-exports `bson` 2 and adds the names and
 //! signatures of `bson` 3 that the crates of Steadfast use. `bson` 3 is used if both features are on. A build has one
-//! version: crates must not depend on their own features for the version, but on the macros [`only_bson_2`] and
-//! [`only_bson_3`].
+//! version. Code for one version only is inside of [`only_bson_2`] or [`only_bson_3`], not behind a `cfg` of the crate
+//! that uses it: another crate of the build may have selected the version.
+//!
+//! ```
+//! use steadfast_bson::{Document, doc, error::Result, to_raw_document};
+//!
+//! fn size(document: &Document) -> Result<usize> {
+//!     Ok(to_raw_document(document)?.as_bytes().len())
+//! }
+//!
+//! assert_eq!(size(&doc! {})?, 5);
+//! # Ok::<(), steadfast_bson::error::Error>(())
+//! ```
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 #[cfg(not(any(feature = "bson-2", feature = "bson-3")))]
 compile_error!(
