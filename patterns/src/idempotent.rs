@@ -115,7 +115,7 @@ impl PreparedDocument {
         bytes.append(cstr!("_id"), id);
         for element in &document {
             let (key, value) = element?;
-            bytes.append(key, value);
+            bson::append_ref(&mut bytes, key, value);
         }
         Ok(Self { bytes, id: id.into(), is_given: false })
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bson::{
-    DateTime,
+    DateTime, ToStr,
     oid::ObjectId,
     raw::{RawArray, RawBsonRef, RawDocument, RawDocumentBuf},
 };
@@ -31,7 +31,7 @@ const MAX_MEMBERS: usize = 100;
 /// Error for a `hello` reply that is not valid BSON.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("malformed hello reply: {0}")]
-pub struct MalformedHello(#[from] bson::error::Error);
+pub struct MalformedHello(#[from] bson::error::RawError);
 
 /// A parsed `hello` reply.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -141,7 +141,7 @@ impl HelloReply {
         let mut is_primary = None;
         for element in document {
             let (key, value) = element?;
-            match key.as_str() {
+            match key.to_str() {
                 "isWritablePrimary" => is_primary = value.as_bool(),
                 "ismaster" => legacy_is_primary = truth(value),
                 key => {
@@ -390,7 +390,7 @@ fn tags(value: RawBsonRef<'_>) -> TagSet {
     document
         .into_iter()
         .map_while(Result::ok)
-        .filter_map(|(key, value)| Some((key.as_str().to_owned(), text(value)?)))
+        .filter_map(|(key, value)| Some((key.to_str().to_owned(), text(value)?)))
         .collect()
 }
 

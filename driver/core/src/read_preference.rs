@@ -439,7 +439,7 @@ mod tests {
         TagSet::from([(name.to_owned(), value.to_owned())])
     }
 
-    fn read(document: Document) -> Result<ReadPreference, bson::error::Error> {
+    fn read(document: Document) -> Result<ReadPreference, bson::error::DeserializeError> {
         bson::deserialize_from_document(document)
     }
 

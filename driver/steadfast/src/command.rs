@@ -6,7 +6,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bson::{
-    RawDocument, RawDocumentBuf,
+    RawDocument, RawDocumentBuf, ToStr,
     raw::{CStr, cstr},
 };
 use bytes::Bytes;
@@ -98,7 +98,7 @@ impl Command {
         let mut body = empty_body();
         body.append(name, value);
         Self {
-            name: Cow::Borrowed(name.as_str()),
+            name: Cow::Borrowed(name.to_str()),
             database: Arc::clone(database),
             body,
             sequence: None,
@@ -191,7 +191,7 @@ impl Command {
         let fields = bson::serialize_to_raw_document_buf(value)?;
         for element in fields.iter() {
             let (key, value) = element?;
-            self.body.append(key, value);
+            bson::append_ref(&mut self.body, key, value);
         }
         Ok(())
     }
@@ -305,7 +305,7 @@ impl Command {
 }
 
 fn has_other_limits(body: &RawDocument) -> bool {
-    body.iter().flatten().any(|(key, value)| match key.as_str() {
+    body.iter().flatten().any(|(key, value)| match key.to_str() {
         "maxTimeMS" => true,
         "writeConcern" => value
             .as_document()
@@ -317,20 +317,20 @@ fn has_other_limits(body: &RawDocument) -> bool {
 fn without_other_limits(body: &RawDocument) -> RawDocumentBuf {
     let mut fields = RawDocumentBuf::new();
     for (key, value) in body.iter().flatten() {
-        match (key.as_str(), value.as_document()) {
+        match (key.to_str(), value.as_document()) {
             ("maxTimeMS", _) => {}
             ("writeConcern", Some(concern)) => {
                 let mut kept = RawDocumentBuf::new();
                 for (key, value) in concern.iter().flatten() {
-                    if key.as_str() != "wtimeout" {
-                        kept.append(key, value);
+                    if key.to_str() != "wtimeout" {
+                        bson::append_ref(&mut kept, key, value);
                     }
                 }
                 if !kept.is_empty() {
                     fields.append(key, kept);
                 }
             }
-            _ => fields.append(key, value),
+            _ => bson::append_ref(&mut fields, key, value),
         }
     }
     fields
@@ -354,7 +354,7 @@ fn without_concerns(body: &bson::RawDocument) -> RawDocumentBuf {
     let concerns = [cstr!("readConcern"), cstr!("writeConcern")];
     let mut fields = RawDocumentBuf::new();
     for (key, value) in body.iter().flatten().filter(|(key, _)| !concerns.contains(key)) {
-        fields.append(key, value);
+        bson::append_ref(&mut fields, key, value);
     }
     fields
 }
@@ -372,7 +372,7 @@ mod tests {
         let mut command =
             Command::new(cstr!("insert"), "books", &database, Target::Write, CommandKind::Write);
         for (key, value) in RawDocumentBuf::try_from(&body).unwrap().iter().flatten() {
-            command.body.append(key, value);
+            bson::append_ref(&mut command.body, key, value);
         }
         command
     }

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use self::value::RawValue;
 
 /// Deserializes one document as a `T`, which may borrow from it. An error names its field.
-pub(crate) fn document<'de, T>(bytes: &'de [u8]) -> bson::error::Result<T>
+pub(crate) fn document<'de, T>(bytes: &'de [u8]) -> Result<T, bson::error::DeserializeError>
 where
     T: Deserialize<'de>,
 {

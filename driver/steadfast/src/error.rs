@@ -454,6 +454,8 @@ impl std::error::Error for Error {
         match &*self.kind {
             ErrorKind::Io(error) => Some(error.as_ref()),
             ErrorKind::Bson(error) => Some(error),
+            ErrorKind::BsonDeserialization(error) => Some(error),
+            ErrorKind::BsonSerialization(error) => Some(error),
             ErrorKind::GridFs(GridFsErrorKind::Stream(error)) => Some(error.as_ref()),
             _ => None,
         }

@@ -50,6 +50,12 @@
 //! servers and retries; see [`event`]. The same events are emitted as `tracing` events with the
 //! targets `steadfast::command`, `steadfast::connection`, `steadfast::server_selection`,
 //! `steadfast::topology` and `steadfast::retry`. Neither contains secrets.
+//!
+//! # Version of `bson`
+//!
+//! [`bson`] is the crate `bson` in version 3 (feature `bson-3`, on by default) or 2 (feature `bson-2`, if `bson-3` is off).
+//! The feature `compat-3-0-0` of the `mongodb` crate implies `bson-2`. Libraries leave the choice to the application: they
+//! depend on this crate with `default-features = false`.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 // Doctests and unit tests share helpers that name the crate `steadfast`.
@@ -154,7 +160,8 @@ mod topology;
 mod trace;
 mod write_results;
 
-pub use bson;
+/// The crate `bson`, version 2 or 3.
+pub use ::bson::original as bson;
 pub use steadfast_core::{
     cluster_time::ClusterTime,
     description::{

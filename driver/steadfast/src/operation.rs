@@ -21,7 +21,7 @@ pub(crate) mod search_indexes;
 pub(crate) mod update;
 pub(crate) mod write;
 
-use bson::{RawDocument, RawDocumentBuf, raw::cstr};
+use bson::{RawDocument, raw::cstr};
 use steadfast_core::concern::{ReadConcern, WriteConcern};
 
 use crate::{
@@ -65,7 +65,7 @@ pub(crate) fn add_read_concern(
     command.supports_read_concern = true;
     command.explicit.read_concern = concern.own.is_some();
     if let Some(concern) = concern.effective() {
-        command.field(cstr!("readConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
+        command.field(cstr!("readConcern"), bson::to_raw_document(&concern.to_document())?);
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ pub(crate) fn add_write_concern(
     let concern = concern.effective().filter(|concern| !concern.is_empty());
     let Some(concern) = concern else { return Ok(()) };
     concern.validate().map_err(|error| Error::invalid_argument(error.to_string()))?;
-    command.field(cstr!("writeConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
+    command.field(cstr!("writeConcern"), bson::to_raw_document(&concern.to_document())?);
     command.acknowledged = concern.is_acknowledged();
     Ok(())
 }
@@ -155,7 +155,7 @@ pub(crate) mod fixture {
     }
 
     pub(crate) fn raw(document: Document) -> RawDocumentBuf {
-        RawDocumentBuf::try_from(&document).expect("a well-formed document")
+        bson::to_raw_document(&document).expect("a well-formed document")
     }
 
     pub(crate) fn assert_invalid_response<T: std::fmt::Debug>(result: crate::error::Result<T>) {

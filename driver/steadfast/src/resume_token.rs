@@ -20,6 +20,6 @@ impl From<&RawDocument> for ResumeToken {
 
 impl From<RawBsonRef<'_>> for ResumeToken {
     fn from(token: RawBsonRef<'_>) -> Self {
-        Self(token.into())
+        Self(bson::to_raw_bson(token))
     }
 }

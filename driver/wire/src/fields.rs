@@ -138,7 +138,7 @@ impl<'a> Field<'a> {
 
 #[cfg(test)]
 mod tests {
-    use bson::{Binary, DateTime, Decimal128, oid::ObjectId, rawdoc, spec::BinarySubtype};
+    use bson::{Binary, DateTime, Decimal128, ToStr, oid::ObjectId, rawdoc, spec::BinarySubtype};
 
     use super::*;
 
@@ -161,7 +161,7 @@ mod tests {
         let keys: Vec<_> = fields(&document).map(|field| field.key.to_owned()).collect();
         let expected: Vec<_> = document
             .iter()
-            .map(|element| element.unwrap().0.as_str().as_bytes().to_owned())
+            .map(|element| element.unwrap().0.to_str().as_bytes().to_owned())
             .collect();
         assert_eq!(keys, expected);
         let mut walk = fields(&document);

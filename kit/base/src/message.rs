@@ -37,7 +37,7 @@ pub enum MessageError {
     Wire(#[from] WireError),
     /// A document has an invalid value, such as a string that is not UTF-8.
     #[error("invalid document: {0}")]
-    Document(#[from] bson::error::Error),
+    Document(#[from] bson::error::RawError),
     /// The message is not a command: it is a reply, or its body is empty.
     #[error("expected a command, received {0}")]
     NotACommand(&'static str),

@@ -124,7 +124,8 @@ fn compare_alike<S: StringOrder>(left: &Bson, right: &Bson, strings: &S) -> Orde
         (Bson::DbPointer(_), Bson::DbPointer(_)) => {
             // The parts of a DBPointer are not public. Servers compare the stored bytes, too; the
             // longer one is greater.
-            let bytes = |it: &Bson| doc! { "": it.clone() }.to_vec().unwrap_or_default();
+            let bytes =
+                |it: &Bson| bson::document_to_vec(&doc! { "": it.clone() }).unwrap_or_default();
             let (left, right) = (bytes(left), bytes(right));
             left.len().cmp(&right.len()).then_with(|| left.cmp(&right))
         }

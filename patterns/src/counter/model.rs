@@ -107,7 +107,7 @@ fn explore(setting: ModelSetting) -> Exploration {
     let mut document = doc! { "_id": "day", "counter": 0_i64 };
     if setting.has_other_token {
         let entry = doc! { "token": other, "by": OTHER_AMOUNT, "until": intent.until };
-        document.insert("pending", [entry]);
+        document.insert("pending", vec![entry]);
     }
     let mut server = ModelServer::new(setting, &intent);
     let first = ModelState {

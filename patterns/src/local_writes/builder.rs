@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, time::Duration};
 
-use bson::{RawDocumentBuf, raw::CString};
+use bson::RawDocumentBuf;
 use steadfast::options::WriteConcern;
 
 use super::{
@@ -119,7 +119,7 @@ impl LocalWriterBuilder {
         for (_, collection) in &self.datacenters {
             collection.namespace().validate()?;
         }
-        let field = CString::try_from(self.field)?;
+        let field = bson::to_cstring(&self.field)?;
         let datacenters = self.datacenters.into_iter();
         let datacenters = datacenters
             .map(|(name, collection)| DatacenterTarget { name: name.into(), collection })

@@ -1,7 +1,7 @@
 //! Documents before and after the choice of their datacenter. Pure.
 
 use bson::{
-    RawDocumentBuf,
+    RawDocumentBuf, ToStr,
     oid::ObjectId,
     raw::{CString, cstr},
 };
@@ -21,7 +21,7 @@ impl UnroutedDocument {
         let document = RawDocumentBuf::from_bytes(bytes)?;
         for element in document.iter() {
             let (key, _) = element?;
-            if key.as_str() == "_id" {
+            if key.to_str() == "_id" {
                 return Err(Error::invalid_argument(
                     "the document has an _id: a local writer generates one for each copy; store the \
                      application's key in another field",
@@ -49,11 +49,11 @@ impl UnroutedDocument {
         let mut has_field = false;
         for element in self.0.iter() {
             match element? {
-                (key, _) if key.as_str() == field.as_str() => {
+                (key, _) if key.to_str() == field.as_str() => {
                     has_field = true;
                     routed.append(key, datacenter);
                 }
-                (key, value) => routed.append(key, value),
+                (key, value) => bson::append_ref(&mut routed, key, value),
             }
         }
         if !has_field {

@@ -125,7 +125,7 @@ async fn step_is_retried_after_a_lost_reply_or_a_conflict() {
     let (deployment, client) = cluster("8.0").await;
     let data = [doc! { "closeConnection": true }, doc! { "errorCode": 117 }];
     for (mut data, command) in data.into_iter().zip(["addShardToZone", "shardCollection"]) {
-        data.insert("failCommands", [command]);
+        data.insert("failCommands", vec![command]);
         let fail =
             doc! { "configureFailPoint": "failCommand", "mode": { "times": 2 }, "data": data };
         deployment.faults().configure_fail_point(0, fail).unwrap();

@@ -69,7 +69,7 @@ impl Connection {
     /// Sends a command and reads its reply.
     pub(crate) fn round_trip(&mut self, db: &str, mut command: Document) -> io::Result<Document> {
         command.insert("$db", db);
-        let body = command.to_vec().map_err(io::Error::other)?;
+        let body = bson::document_to_vec(&command).map_err(io::Error::other)?;
         self.stream.write_all(&message(&body)?)?;
         read_reply(&mut self.stream)
     }

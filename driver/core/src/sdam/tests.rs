@@ -54,11 +54,11 @@ impl TestTopology {
         topology.heartbeat(
             "a",
             doc! {
-                "setName": "rs", "isWritablePrimary": true, "hosts": hosts,
+                "setName": "rs", "isWritablePrimary": true, "hosts": &hosts[..],
                 "topologyVersion": {"processId": version(1).process_id, "counter": 1_i64},
             },
         );
-        topology.heartbeat("b", doc! {"setName": "rs", "secondary": true, "hosts": hosts});
+        topology.heartbeat("b", doc! {"setName": "rs", "secondary": true, "hosts": &hosts[..]});
         topology
     }
 
@@ -149,8 +149,8 @@ fn server_events_and_effects_have_the_documented_order() {
         ["opening topology", "changed topology", "opening a", "add a", "publish"]
     );
     let hosts = ["a:27017", "b:27017"];
-    let effects =
-        topology.heartbeat("a", doc! {"setName": "rs", "isWritablePrimary": true, "hosts": hosts});
+    let effects = topology
+        .heartbeat("a", doc! {"setName": "rs", "isWritablePrimary": true, "hosts": &hosts[..]});
     assert_eq!(
         names(&effects),
         ["changed a", "opening b", "add b", "ready a", "publish", "changed topology"]
@@ -342,8 +342,8 @@ fn error_behind_a_load_balancer_clears_only_its_service() {
 fn replaced_primary_is_checked_at_once_and_keeps_its_pool() {
     let mut topology = TestTopology::replica_set();
     let hosts = ["a:27017", "b:27017"];
-    let effects =
-        topology.heartbeat("b", doc! {"setName": "rs", "isWritablePrimary": true, "hosts": hosts});
+    let effects = topology
+        .heartbeat("b", doc! {"setName": "rs", "isWritablePrimary": true, "hosts": &hosts[..]});
     assert_eq!(
         names(&effects),
         ["changed a", "changed b", "ready b", "publish", "changed topology", "check a"]
@@ -355,8 +355,8 @@ fn replaced_primary_is_checked_at_once_and_keeps_its_pool() {
 fn inputs_of_a_removed_server_are_ignored() {
     let mut topology = TestTopology::replica_set();
     let hosts = ["a:27017"];
-    let effects =
-        topology.heartbeat("a", doc! {"setName": "rs", "isWritablePrimary": true, "hosts": hosts});
+    let effects = topology
+        .heartbeat("a", doc! {"setName": "rs", "isWritablePrimary": true, "hosts": &hosts[..]});
     assert_eq!(
         names(&effects),
         ["changed a", "ready a", "publish", "closed b", "remove b", "changed topology"]
@@ -501,17 +501,16 @@ fn elected_member_preconnects_before_it_accepts_writes() {
     let mut topology = TestTopology::replica_set();
     let hosts = ["a:27017", "b:27017"];
     let elected = |primary: &str| {
-        doc! {"setName": "rs", "secondary": true, "hosts": hosts, "primary": primary}
+        doc! {"setName": "rs", "secondary": true, "hosts": &hosts[..], "primary": primary}
     };
     let expects = |effects: &[TopologyEffect]| names(effects).contains(&"expect b".to_owned());
     // With a primary, no operation waits for one.
     assert!(!expects(&topology.heartbeat("b", elected("b:27017"))));
-    topology.heartbeat("a", doc! {"setName": "rs", "secondary": true, "hosts": hosts});
+    topology.heartbeat("a", doc! {"setName": "rs", "secondary": true, "hosts": &hosts[..]});
     assert_eq!(topology.kind(), TopologyType::ReplicaSetNoPrimary);
     assert!(!expects(&topology.heartbeat("b", elected("a:27017"))), "it names another");
     let effects = names(&topology.heartbeat("b", elected("b:27017")));
     assert_eq!(effects[1..4], ["ready b", "publish", "expect b"], "{effects:?}");
-    let writable =
-        doc! {"setName": "rs", "isWritablePrimary": true, "hosts": hosts, "primary": "b:27017"};
+    let writable = doc! {"setName": "rs", "isWritablePrimary": true, "hosts": &hosts[..], "primary": "b:27017"};
     assert!(!expects(&topology.heartbeat("b", writable)));
 }

@@ -38,7 +38,7 @@ impl Database {
     /// Dropping the future after the command was sent does not stop it: the server may still execute it. See
     /// [cancellation](crate::action#cancellation).
     pub fn run_command(&self, command: Document) -> RunCommand<'_> {
-        let command = RawDocumentBuf::try_from(&command).map_err(Into::into);
+        let command = bson::to_raw_document(&command).map_err(Into::into);
         RunCommand { database: self, command, options: None, session: None }
     }
 
@@ -92,7 +92,7 @@ impl Database {
     ///
     /// See also the [errors of every action](crate::action#errors).
     pub fn run_cursor_command(&self, command: Document) -> RunCursorCommand<'_> {
-        let command = RawDocumentBuf::try_from(&command).map_err(Into::into);
+        let command = bson::to_raw_document(&command).map_err(Into::into);
         RunCursorCommand { database: self, command, options: None, session: ImplicitSession }
     }
 

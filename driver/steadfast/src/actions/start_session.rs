@@ -70,7 +70,7 @@ impl StartSession<'_> {
         if let Some(time) = options.snapshot_time {
             session.set_snapshot_time(time);
         }
-        let id = Document::try_from(&*session.id())?;
+        let id = Document::try_from(&**session.id())?;
         Ok(ClientSession::new(self.client.clone(), session, id, options))
     }
 }

@@ -55,7 +55,7 @@ impl SaslReply {
         };
         let done = reply.get_bool("done").map_err(|_| malformed("no field `done`"))?;
         let conversation = match reply.get("conversationId") {
-            Ok(Some(id)) => id.into(),
+            Ok(Some(id)) => bson::to_raw_bson(id),
             // Only `saslContinue` needs the conversation id.
             _ if done => RawBson::Null,
             _ => return Err(malformed("no conversation id")),

@@ -202,7 +202,7 @@ async fn speculative_authentication_verifies_the_server_signature() {
     let opening = authenticator.open().unwrap();
     let mut challenge = Document::try_from(server.hello(&opening, None)).unwrap();
     challenge.get_document_mut("speculativeAuthenticate").unwrap().insert("done", true);
-    let hello = RawDocumentBuf::try_from(challenge).unwrap();
+    let hello = RawDocumentBuf::try_from(&challenge).unwrap();
     assert_eq!(cause(authenticator.finish(opening, &hello, &mut server).await), Cause::EndedEarly);
 
     // A challenge whose nonce does not begin with the client's.
@@ -230,7 +230,7 @@ async fn default_mechanism_is_negotiated_by_sasl_supported_mechs() {
         // As if the server did not support the speculative attempt.
         let mut hello = Document::try_from(hello).unwrap();
         hello.remove("speculativeAuthenticate");
-        let hello = RawDocumentBuf::try_from(hello).unwrap();
+        let hello = RawDocumentBuf::try_from(&hello).unwrap();
         authenticator.finish(opening, &hello, &mut server).await.unwrap();
         assert_eq!(server.commands(), ["saslStart", "saslContinue"], "{listed:?}");
     }

@@ -34,6 +34,8 @@ pub(super) fn is_resumable(error: &Error) -> bool {
         ErrorKind::Authentication { .. }
         | ErrorKind::InvalidArgument { .. }
         | ErrorKind::Bson(_)
+        | ErrorKind::BsonDeserialization(_)
+        | ErrorKind::BsonSerialization(_)
         | ErrorKind::InsertMany(_)
         | ErrorKind::BulkWrite(_)
         | ErrorKind::Write(_)

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bson::{RawArrayBuf, RawDocumentBuf, raw::cstr};
+use bson::{RawArrayBuf, RawDocumentBuf, ToStr, raw::cstr};
 use bytes::Bytes;
 use steadfast_core::{
     address::ServerAddress,
@@ -260,7 +260,7 @@ impl Exchange for AuthExchange<'_> {
 
     async fn command(&mut self, db: &str, command: RawDocumentBuf) -> Result<RawDocumentBuf> {
         let name = command.iter().next().and_then(std::result::Result::ok);
-        let name = name.map(|(key, _)| key.as_str().to_owned()).unwrap_or_default();
+        let name = name.map(|(key, _)| key.to_str().to_owned()).unwrap_or_default();
         let mut outgoing = Outgoing::new(&name, db, &command);
         outgoing.server_api = self.api;
         let request_id = self.connection.prepare(&outgoing)?;

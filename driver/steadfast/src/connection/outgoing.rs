@@ -1,6 +1,6 @@
 //! Requests: a command with the fields that are added for each attempt.
 
-use bson::{Bson, Document, RawDocument, RawDocumentBuf, raw::CString};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, ToStr};
 use steadfast_core::{read_preference::ReadPreference, server_api::ServerApi};
 use steadfast_wire::{
     Compressor, ElementWriter, MessageWriter, MsgFlags, WireError, compress, may_compress,
@@ -107,11 +107,11 @@ impl<'a> Outgoing<'a> {
             let length = message.finish().map_err(cannot_be_sent)?;
             return Ok(Written { length, unbuffered_bytes: 0 });
         };
-        let identifier = sequence.identifier.as_str();
+        let identifier = sequence.identifier.to_str();
         let writer = match sequence.ns_info {
             None => message.start_sequence(identifier),
             Some(ns_info) => {
-                message.start_sequence(ns_info.identifier.as_str()).and_then(|mut few| {
+                message.start_sequence(ns_info.identifier.to_str()).and_then(|mut few| {
                     few.push_encoded(&ns_info.documents)?;
                     few.start_sequence(identifier)
                 })
@@ -138,10 +138,10 @@ impl<'a> Outgoing<'a> {
     pub(crate) fn to_document(&self) -> Document {
         let mut document = Document::try_from(self.body).unwrap_or_default();
         if let Some(sequence) = &self.sequence {
-            document.insert(sequence.identifier.as_str(), array(&sequence.documents));
+            document.insert(sequence.identifier.to_str(), array(&sequence.documents));
             if let Some(ns_info) = sequence.ns_info {
                 let documents = Documents::Whole(&ns_info.documents);
-                document.insert(ns_info.identifier.as_str(), array(&documents));
+                document.insert(ns_info.identifier.to_str(), array(&documents));
             }
         }
         let added = self.append_extras(&mut document);
@@ -171,7 +171,7 @@ impl<'a> Outgoing<'a> {
             body.document("$clusterTime", time)?;
         }
         if let Some(preference) = self.read_preference {
-            let document = bson::RawDocumentBuf::try_from(&preference.to_document())
+            let document = bson::to_raw_document(&preference.to_document())
                 .expect("a read preference has no NUL in its keys");
             body.document("$readPreference", &document)?;
         }
@@ -259,22 +259,22 @@ impl FieldSink for RawDocumentBuf {
     type Error = bson::error::Error;
 
     fn str(&mut self, key: &str, value: &str) -> std::result::Result<(), Self::Error> {
-        self.append(CString::try_from(key)?, value);
+        self.append(bson::to_cstring(key)?, value);
         Ok(())
     }
 
     fn i64(&mut self, key: &str, value: i64) -> std::result::Result<(), Self::Error> {
-        self.append(CString::try_from(key)?, value);
+        self.append(bson::to_cstring(key)?, value);
         Ok(())
     }
 
     fn bool(&mut self, key: &str, value: bool) -> std::result::Result<(), Self::Error> {
-        self.append(CString::try_from(key)?, value);
+        self.append(bson::to_cstring(key)?, value);
         Ok(())
     }
 
     fn document(&mut self, key: &str, value: &RawDocument) -> std::result::Result<(), Self::Error> {
-        self.append(CString::try_from(key)?, value.to_owned());
+        self.append(bson::to_cstring(key)?, value.to_owned());
         Ok(())
     }
 }
@@ -313,7 +313,7 @@ mod tests {
 
     /// Encodes documents like the buffer of a document sequence.
     fn encoded(documents: &[Document]) -> Vec<u8> {
-        documents.iter().flat_map(|it| it.to_vec().unwrap()).collect()
+        documents.iter().flat_map(|it| bson::document_to_vec(it).unwrap()).collect()
     }
 
     #[test]

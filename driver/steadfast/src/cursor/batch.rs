@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bson::{RawBsonRef, RawDocument};
+use bson::{RawBsonRef, RawDocument, ToStr};
 use bytes::Bytes;
 use steadfast_wire::{field, fields};
 
@@ -50,7 +50,7 @@ impl CursorReply {
         let (mut id, mut namespace, mut batch, mut post_batch_token) = (None, None, None, None);
         for element in cursor.iter_elements() {
             let element = element.map_err(malformed)?;
-            match element.key().as_str() {
+            match element.key().to_str() {
                 "id" => id = Some(element.value().map_err(malformed)?),
                 "ns" => namespace = Some(element.value().map_err(malformed)?),
                 "firstBatch" | "nextBatch" => batch = Some(element.value().map_err(malformed)?),

@@ -3,16 +3,23 @@
 
 use std::fmt;
 
+use bson::error::DeserializeError;
 use serde::de;
 
 /// Error with the path of its field.
 #[derive(Debug)]
-pub(super) struct Fault(Box<bson::error::Error>);
+pub(super) struct Fault(Box<PathError>);
+
+#[derive(Debug)]
+struct PathError {
+    error: DeserializeError,
+    path: Option<String>,
+}
 
 impl Fault {
     #[cold]
     pub(super) fn new(message: impl fmt::Display) -> Self {
-        Self(Box::new(de::Error::custom(message)))
+        Self(Box::new(PathError { error: de::Error::custom(message), path: None }))
     }
 
     /// Creates the error for bytes that are not valid BSON.
@@ -25,21 +32,25 @@ impl Fault {
     #[cold]
     pub(super) fn within(mut self, key: &[u8]) -> Self {
         let mut path = String::from_utf8_lossy(key).into_owned();
-        if let Some(inner) = &self.0.key {
+        if let Some(inner) = &self.0.path {
             path = path + "." + inner;
         }
-        self.0.key = Some(path);
+        self.0.path = Some(path);
         self
     }
 
-    pub(super) fn into_error(self) -> bson::error::Error {
-        *self.0
+    pub(super) fn into_error(self) -> DeserializeError {
+        let PathError { error, path } = *self.0;
+        match path {
+            Some(path) => bson::error::with_key(error, path),
+            None => error,
+        }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.0.error.fmt(f)
     }
 }
 

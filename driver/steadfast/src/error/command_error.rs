@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bson::{RawDocument, raw::RawBsonRef};
+use bson::{RawDocument, ToStr, raw::RawBsonRef};
 use serde::Deserialize;
 use steadfast_core::{description::TopologyVersion, sdam::CommandFailure};
 use steadfast_wire::{Field, field};
@@ -25,7 +25,7 @@ impl CommandError {
         };
         let mut labels = Vec::new();
         for (key, value) in reply.iter().flatten() {
-            match key.as_str() {
+            match key.to_str() {
                 "code" => error.code = integer(value).unwrap_or_default(),
                 "codeName" => error.code_name = text(value),
                 "errmsg" | "$err" => error.message = text(value),

@@ -194,7 +194,9 @@ impl Error {
             ErrorKind::Write(WriteFailure::WriteConcernError(_)) => Outcome::AppliedNotDurable,
             ErrorKind::Write(WriteFailure::WriteError(_)) => Outcome::NotApplied,
             // The command succeeded, but its reply is malformed.
-            ErrorKind::InvalidResponse { .. } | ErrorKind::Bson(_)
+            ErrorKind::InvalidResponse { .. }
+            | ErrorKind::Bson(_)
+            | ErrorKind::BsonDeserialization(_)
                 if self.server_address().is_some() =>
             {
                 Outcome::MaybeApplied

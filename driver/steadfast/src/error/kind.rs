@@ -26,7 +26,13 @@ pub enum ErrorKind {
         /// Mechanism and reason.
         message: String,
     },
-    /// A value could not be converted to or from BSON.
+    /// A value could not be converted from BSON. Used with the feature `bson-2`, if `bson-3` is off.
+    #[error("BSON conversion failed: {0}")]
+    BsonDeserialization(bson::error::DeserializeError),
+    /// A value could not be converted to BSON. Used with the feature `bson-2`, if `bson-3` is off.
+    #[error("BSON conversion failed: {0}")]
+    BsonSerialization(bson::error::SerializeError),
+    /// A value could not be converted to or from BSON. Used with the feature `bson-3`.
     #[error("BSON conversion failed: {0}")]
     Bson(bson::error::Error),
     /// Some documents of an `insert_many` were not inserted.
@@ -140,9 +146,55 @@ impl From<io::Error> for ErrorKind {
     }
 }
 
-impl From<bson::error::Error> for ErrorKind {
-    fn from(error: bson::error::Error) -> Self {
-        Self::Bson(error)
+bson::only_bson_3! {
+    impl From<bson::error::Error> for ErrorKind {
+        fn from(error: bson::error::Error) -> Self {
+            Self::Bson(error)
+        }
+    }
+}
+
+bson::only_bson_2! {
+    impl From<bson::error::DeserializeError> for ErrorKind {
+        fn from(error: bson::error::DeserializeError) -> Self {
+            Self::BsonDeserialization(error)
+        }
+    }
+
+    impl From<bson::error::SerializeError> for ErrorKind {
+        fn from(error: bson::error::SerializeError) -> Self {
+            Self::BsonSerialization(error)
+        }
+    }
+
+    impl From<bson::error::RawError> for ErrorKind {
+        fn from(error: bson::error::RawError) -> Self {
+            Self::InvalidResponse { message: error.to_string() }
+        }
+    }
+
+    impl From<bson::raw::ValueAccessError> for ErrorKind {
+        fn from(error: bson::raw::ValueAccessError) -> Self {
+            Self::InvalidResponse { message: error.to_string() }
+        }
+    }
+
+    impl From<bson::document::ValueAccessError> for ErrorKind {
+        fn from(error: bson::document::ValueAccessError) -> Self {
+            Self::InvalidResponse { message: error.to_string() }
+        }
+    }
+
+    impl From<bson::error::Error> for ErrorKind {
+        fn from(error: bson::error::Error) -> Self {
+            match error {
+                bson::error::Error::Deserialize(error) => error.into(),
+                bson::error::Error::Serialize(error) => error.into(),
+                bson::error::Error::Raw(error) => error.into(),
+                bson::error::Error::RawValueAccess(error) => error.into(),
+                bson::error::Error::ValueAccess(error) => error.into(),
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bson::{RawBsonRef, RawDocument};
+use bson::{RawBsonRef, RawDocument, ToStr};
 use steadfast_core::{
     address::ServerAddress,
     retry::{AttemptFailure, AttemptPhase, ErrorLabels, FailureCause, GiveUp, RaisedError},
@@ -212,7 +212,7 @@ impl WriteFailureSummary {
         let mut codes = Vec::new();
         let (mut any_applied, mut write_concern, mut errors) = (false, None, 0);
         for (key, value) in reply.iter().flatten() {
-            match (key.as_str(), value) {
+            match (key.to_str(), value) {
                 ("writeErrors", RawBsonRef::Array(errors)) => {
                     let errors = errors.into_iter().flatten();
                     let code = |error: RawBsonRef<'_>| error.as_document()?.get_i32("code").ok();

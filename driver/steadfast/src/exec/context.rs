@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{RawDocument, RawDocumentBuf, raw::cstr};
+use bson::{RawDocument, RawDocumentBuf, ToStr, raw::cstr};
 use bytes::Bytes;
 use steadfast_core::{cluster_time::ClusterTime, transaction::TransactionPosition};
 use steadfast_wire::{field, fields};
@@ -122,7 +122,7 @@ fn first_read_concern(command: &Command, session: &Session) -> Result<Option<Raw
     }
     let level = session.transaction(|transaction| transaction.settings().read_concern.clone());
     let mut concern = match level {
-        Some(level) => RawDocumentBuf::try_from(&level.to_document())?,
+        Some(level) => bson::to_raw_document(&level.to_document())?,
         None => RawDocumentBuf::new(),
     };
     if let Some(ReadPoint::After(time)) = session.read_point() {
@@ -135,8 +135,8 @@ fn first_read_concern(command: &Command, session: &Session) -> Result<Option<Raw
 fn with_read_concern(body: &RawDocument, concern: RawDocumentBuf) -> RawDocumentBuf {
     let mut fields = RawDocumentBuf::new();
     for (key, value) in body.iter().flatten() {
-        if key.as_str() != "readConcern" {
-            fields.append(key, value);
+        if key.to_str() != "readConcern" {
+            bson::append_ref(&mut fields, key, value);
         }
     }
     fields.append(cstr!("readConcern"), concern);

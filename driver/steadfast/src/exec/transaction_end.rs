@@ -38,7 +38,7 @@ fn fields(
     let mut fields = command.body.clone();
     if let Some(concern) = write_concern.filter(|concern| !concern.is_empty()) {
         concern.validate().map_err(|error| Error::invalid_argument(error.to_string()))?;
-        fields.append(cstr!("writeConcern"), RawDocumentBuf::try_from(&concern.to_document())?);
+        fields.append(cstr!("writeConcern"), bson::to_raw_document(&concern.to_document())?);
     }
     if let Some(max_time) = max_time {
         let millis = i64::try_from(max_time.as_millis()).unwrap_or(i64::MAX);

@@ -103,7 +103,7 @@ pub(crate) fn aggregate(
     command.explicit.criteria = options.selection_criteria.is_some();
     let mut stages = RawArrayBuf::new();
     for stage in pipeline {
-        stages.push(RawDocumentBuf::try_from(stage)?);
+        stages.push(bson::to_raw_document(stage)?);
     }
     command.field(cstr!("pipeline"), stages);
     command.field(cstr!("cursor"), cursor_field(writes, options.batch_size)?);

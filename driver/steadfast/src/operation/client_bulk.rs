@@ -9,7 +9,7 @@ mod tally;
 
 use std::sync::{Arc, LazyLock};
 
-use bson::{RawBson, RawDocumentBuf, raw::cstr};
+use bson::raw::cstr;
 
 pub(crate) use self::{
     operations::Operations,
@@ -42,10 +42,10 @@ pub(crate) fn command(
         command.field(cstr!("bypassDocumentValidation"), bypass);
     }
     if let Some(comment) = settings.comment {
-        command.field(cstr!("comment"), RawBson::try_from(comment.clone())?);
+        command.field(cstr!("comment"), bson::to_raw_value(comment.clone())?);
     }
     if let Some(variables) = settings.let_vars {
-        command.field(cstr!("let"), RawDocumentBuf::try_from(variables)?);
+        command.field(cstr!("let"), bson::to_raw_document(variables)?);
     }
     if !settings.in_transaction {
         add_write_concern(&mut command, write_concern(client, settings))?;

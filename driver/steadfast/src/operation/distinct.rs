@@ -1,6 +1,6 @@
 //! `distinct`.
 
-use bson::{Bson, Document, RawDocument, RawDocumentBuf, raw::cstr};
+use bson::{Bson, Document, RawDocument, raw::cstr};
 use serde::Deserialize;
 
 use super::add_read_concern;
@@ -26,7 +26,7 @@ pub(crate) fn distinct(
         Command::new(cstr!("distinct"), name, &collection.database, target, CommandKind::Read);
     command.explicit.criteria = options.selection_criteria.is_some();
     command.field(cstr!("key"), field);
-    command.field(cstr!("query"), RawDocumentBuf::try_from(filter)?);
+    command.field(cstr!("query"), bson::to_raw_document(filter)?);
     command.fields_of(options)?;
     add_read_concern(&mut command, collection.read_concern(options.read_concern.as_ref()))?;
     command.limit(options.timeout, collection.timeout);

@@ -1,6 +1,6 @@
 //! `find`.
 
-use bson::{Document, RawDocumentBuf, raw::cstr};
+use bson::{Document, raw::cstr};
 
 use super::add_read_concern;
 use crate::{
@@ -23,7 +23,7 @@ pub(crate) fn find(
     let mut command =
         Command::new(cstr!("find"), name, &collection.database, target, CommandKind::Read);
     command.explicit.criteria = criteria.is_some();
-    command.field(cstr!("filter"), RawDocumentBuf::try_from(filter)?);
+    command.field(cstr!("filter"), bson::to_raw_document(filter)?);
     if let Some(options) = options {
         command.fields_of(options)?;
         add_size(&mut command, options)?;

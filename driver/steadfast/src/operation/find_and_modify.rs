@@ -153,7 +153,7 @@ fn command<U: Serialize>(
         Target::Write,
         CommandKind::RetryableWrite,
     );
-    command.field(cstr!("query"), RawDocumentBuf::try_from(filter)?);
+    command.field(cstr!("query"), bson::to_raw_document(filter)?);
     command.fields_of(fields)?;
     add_write_concern(&mut command, collection.write_concern(concern))?;
     command.limit(timeout, collection.timeout);

@@ -6,7 +6,7 @@ use bson::Bson;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{RawArrayBuf, RawBson, raw::cstr};
+use bson::{RawArrayBuf, raw::cstr};
 
 use super::find::checked_batch_size;
 use crate::{
@@ -57,7 +57,7 @@ pub(crate) fn get_more(
     // Servers accept `maxTimeMS` only if the cursor awaits data.
     command.max_time = more.max_time.map_or(MaxTime::Omit, MaxTime::AtMost);
     if let Some(comment) = &more.comment {
-        command.field(cstr!("comment"), RawBson::try_from(comment.clone())?);
+        command.field(cstr!("comment"), bson::to_raw_value(comment.clone())?);
     }
     Ok(command)
 }

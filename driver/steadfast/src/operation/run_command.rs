@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use bson::RawDocumentBuf;
+use bson::{RawDocumentBuf, ToStr};
 
 use crate::{
     Database,
@@ -54,7 +54,7 @@ fn generic_command(
 ) -> Result<Command> {
     check_database_name(&database.name)?;
     let name = match body.iter_elements().next() {
-        Some(Ok(first)) => first.key().as_str().to_owned(),
+        Some(Ok(first)) => first.key().to_str().to_owned(),
         Some(Err(error)) => {
             return Err(Error::invalid_argument(format!("malformed command: {error}")));
         }

@@ -2,7 +2,7 @@
 //!
 //! The specification on index management: none of them has a read concern or write concern.
 
-use bson::{Document, RawArrayBuf, RawDocument, RawDocumentBuf, doc, raw::cstr};
+use bson::{Document, RawArrayBuf, RawDocument, doc, raw::cstr};
 use serde::Deserialize;
 
 use crate::error::command_error::parse;
@@ -48,7 +48,7 @@ pub(crate) fn update(
 ) -> Result<Command> {
     let mut command = begin(cstr!("updateSearchIndex"), collection)?;
     command.field(cstr!("name"), index);
-    command.field(cstr!("definition"), RawDocumentBuf::try_from(definition)?);
+    command.field(cstr!("definition"), bson::to_raw_document(definition)?);
     Ok(command)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bson::{
-    Bson, Document, RawDocument, RawDocumentBuf,
+    Bson, Document, RawDocument, ToStr,
     raw::{CStr, RawBsonRef, cstr},
 };
 use serde::Deserialize;
@@ -95,10 +95,10 @@ pub(crate) fn head(
         command.field(cstr!("bypassDocumentValidation"), bypass);
     }
     if let Some(variables) = settings.let_vars.filter(|_| verb != Verb::Insert) {
-        command.field(cstr!("let"), RawDocumentBuf::try_from(variables)?);
+        command.field(cstr!("let"), bson::to_raw_document(variables)?);
     }
     if let Some(comment) = settings.comment {
-        command.field(cstr!("comment"), bson::RawBson::try_from(comment.clone())?);
+        command.field(cstr!("comment"), bson::to_raw_value(comment.clone())?);
     }
     if !settings.in_transaction {
         add_write_concern(&mut command, collection.write_concern(settings.write_concern))?;
@@ -250,7 +250,7 @@ impl Change {
             }
         };
         let first = document.iter_elements().next().transpose()?;
-        let first = first.as_ref().map(|element| element.key().as_str());
+        let first = first.as_ref().map(|element| element.key().to_str());
         match (self, first) {
             (Self::Update, None) => {
                 Err(Error::invalid_argument("the update is empty; add an operator such as $set"))

@@ -63,7 +63,7 @@ async fn check_inserted(options: &str, compressor: Option<&'static str>, bytes: 
     let documents = documents(bytes);
     let result = bounded(books.insert_many(&documents)).await.unwrap();
     let (received, ids) = arrived(&server, &documents);
-    let sent: Vec<_> = documents.iter().map(|it| Document::try_from(it).unwrap()).collect();
+    let sent: Vec<_> = documents.iter().map(|it| Document::try_from(&**it).unwrap()).collect();
     assert!(received == sent, "something was changed on the way");
     assert_eq!(result.inserted_ids.len(), documents.len());
     assert!(ids.iter().enumerate().all(|(index, id)| result.inserted_ids[&index] == *id));
@@ -93,7 +93,7 @@ async fn unacknowledged_raw_documents_arrive_unchanged() {
     let documents = documents(300_000);
     bounded(books.insert_many(&documents)).await.unwrap();
     server.wait_for(|log| !log.named("insert").is_empty()).await;
-    let sent: Vec<_> = documents.iter().map(|it| Document::try_from(it).unwrap()).collect();
+    let sent: Vec<_> = documents.iter().map(|it| Document::try_from(&**it).unwrap()).collect();
     assert!(arrived(&server, &documents).0 == sent);
 }
 

@@ -91,7 +91,7 @@ async fn next_token(stream: &mut DocumentChangeStream) -> Document {
 }
 
 fn as_document(token: &impl serde::Serialize) -> Document {
-    steadfast::bson::serialize_to_document(token).unwrap()
+    ::bson::serialize_to_document(token).unwrap()
 }
 
 fn latest(stream: &DocumentChangeStream) -> Option<Document> {

@@ -110,7 +110,7 @@ fn users_are_created_updated_and_dropped() {
         let name = command.keys().next().cloned().unwrap();
         commands::run(&name, &command, "shop", &users).expect("a command on users")
     };
-    let roles = ["readWrite"];
+    let roles = vec!["readWrite"];
     run(doc! { "createUser": "till", "pwd": "p", "roles": roles, "mechanisms": ["SCRAM-SHA-1"] })
         .unwrap();
     let name = UserName::new("shop", "till");

@@ -35,9 +35,8 @@ fn size_of(value: &Bson) -> usize {
         }
         // Its parts are not public. Encoded in a document, it adds five bytes of framing and an
         // empty name.
-        Bson::DbPointer(_) => {
-            bson::doc! { "": value.clone() }.to_vec().map_or(0, |bytes| bytes.len() - 7)
-        }
+        Bson::DbPointer(_) => bson::document_to_vec(&bson::doc! { "": value.clone() })
+            .map_or(0, |bytes| bytes.len() - 7),
     }
 }
 

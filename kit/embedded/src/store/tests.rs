@@ -212,6 +212,6 @@ fn document_size_equals_encoded_length() {
         "min": bson::Bson::MinKey, "max": bson::Bson::MaxKey,
         "decimal": "1.5".parse::<bson::Decimal128>().expect("a decimal"),
     };
-    let bytes = document.to_vec().expect("a valid document");
+    let bytes = bson::document_to_vec(&document).expect("a valid document");
     assert_eq!(size_of_document(&document), bytes.len());
 }

@@ -312,7 +312,8 @@ pub(super) fn binary_size(arguments: &Arguments<'_>) -> Result<Value, Fault> {
 pub(super) fn bson_size(arguments: &Arguments<'_>) -> Result<Value, Fault> {
     match arguments.value(0)? {
         Some(Bson::Document(document)) => {
-            let bytes = document.to_vec().map_err(|error| Fault::bad_value(error.to_string()))?;
+            let bytes = bson::document_to_vec(&document)
+                .map_err(|error| Fault::bad_value(error.to_string()))?;
             Ok(Some(count(bytes.len())))
         }
         value if is_null_or_missing(&value) => Ok(Some(Bson::Null)),

@@ -89,7 +89,7 @@ fn integer(number: Number) -> i64 {
 fn bytes(value: &Bson) -> Vec<u8> {
     let mut alone = Document::new();
     alone.insert("", value.clone());
-    let stored = alone.to_vec().unwrap_or_default();
+    let stored = bson::document_to_vec(&alone).unwrap_or_default();
     stored.get(6..stored.len().saturating_sub(1)).unwrap_or_default().to_vec()
 }
 

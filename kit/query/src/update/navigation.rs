@@ -33,7 +33,7 @@ pub(super) fn existing_mut<'r>(root: &'r mut Bson, path: &[String]) -> &'r mut B
             break;
         }
         at = match at {
-            Bson::Document(document) => document.entry(part.as_str()).or_insert(Bson::Null),
+            Bson::Document(document) => document.entry(part.to_owned()).or_insert(Bson::Null),
             Bson::Array(elements) => &mut elements[index(part).unwrap_or(0)],
             other => other,
         };

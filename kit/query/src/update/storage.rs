@@ -247,7 +247,7 @@ fn size_of_value(value: &Bson) -> usize {
         Bson::DbPointer(_) => {
             let mut alone = Document::new();
             alone.insert("", value.clone());
-            alone.to_vec().map_or(0, |bytes| bytes.len().saturating_sub(7))
+            bson::document_to_vec(&alone).map_or(0, |bytes| bytes.len().saturating_sub(7))
         }
     }
 }

@@ -67,7 +67,7 @@ fn put(document: &mut Document, path: &str, value: Bson) {
             document.insert(path, value);
         }
         Some((name, rest)) => {
-            let inner = document.entry(name).or_insert(Bson::Document(Document::new()));
+            let inner = document.entry(name.to_owned()).or_insert(Bson::Document(Document::new()));
             if let Bson::Document(inner) = inner {
                 put(inner, rest, value);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bson::{Bson, RawDocument, RawDocumentBuf, doc, oid::ObjectId, raw::RawBsonRef};
+use bson::{Bson, RawDocument, RawDocumentBuf, ToStr, doc, oid::ObjectId, raw::RawBsonRef};
 use sha2::{Digest, Sha256};
 use steadfast::options::{ReadConcern, ReadPreference};
 use steadfast_value::{BinaryOrder, compare};
@@ -82,15 +82,15 @@ fn without(document: &RawDocument, paths: &[&str]) -> Result<RawDocumentBuf> {
     let mut rest = RawDocumentBuf::new();
     for element in document {
         let (name, value) = element?;
-        if paths.contains(&name.as_str()) {
+        if paths.contains(&name.to_str()) {
             continue;
         }
-        let inner = paths.iter().find_map(|it| it.strip_prefix(name.as_str())?.strip_prefix('.'));
+        let inner = paths.iter().find_map(|it| it.strip_prefix(name.to_str())?.strip_prefix('.'));
         match (inner, value) {
             (Some(inner), RawBsonRef::Document(value)) => {
                 rest.append(name, without(value, &[inner])?);
             }
-            (_, value) => rest.append(name, value),
+            (_, value) => bson::append_ref(&mut rest, name, value),
         }
     }
     Ok(rest)

@@ -51,9 +51,9 @@ async fn intent_finished_several_times_counts_once() {
         let fixture = CounterFixture::at(&uri).await;
         let counters = &fixture.counters;
         let intent = counters.intend("day", 5);
-        let stored = steadfast::bson::serialize_to_document(&intent).unwrap();
+        let stored = ::bson::serialize_to_document(&intent).unwrap();
         assert_eq!(counters.finish(&intent).await.unwrap(), Finished::Counted);
-        let restored = steadfast::bson::deserialize_from_document(stored).unwrap();
+        let restored = ::bson::deserialize_from_document(stored).unwrap();
         assert_eq!(counters.finish(&restored).await.unwrap(), Finished::Counted);
         assert_eq!(counters.give_up(&restored).await.unwrap(), Finished::Counted);
         assert_eq!(fixture.settled_value().await, 5);

@@ -13,13 +13,13 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Returns the same intent, made earlier by `by`, or later if `sign` is negative.
 fn earlier(intent: &Intent, by: Duration, sign: i64) -> Intent {
-    let mut stored = steadfast::bson::serialize_to_document(intent).unwrap();
+    let mut stored = ::bson::serialize_to_document(intent).unwrap();
     for field in ["since", "until"] {
         let time = stored.get_datetime(field).unwrap().timestamp_millis();
         let time = time - sign * i64::try_from(by.as_millis()).unwrap();
         stored.insert(field, DateTime::from_millis(time));
     }
-    steadfast::bson::deserialize_from_document(stored).unwrap()
+    ::bson::deserialize_from_document(stored).unwrap()
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ fn check_case(case: &Case, counts: &mut CaseCounts) {
 
 /// Compares documents by their bytes, so that a NaN equals a NaN.
 fn bytes(document: &Option<Document>) -> Option<Vec<u8>> {
-    document.as_ref().map(|document| document.to_vec().unwrap())
+    document.as_ref().map(|document| bson::document_to_vec(document).unwrap())
 }
 
 /// Checks `count` cases, the same in every run.

@@ -15,7 +15,7 @@ const OP_MSG: i32 = 2013;
 /// Sends a command to the database `admin` and returns the reply, or an error if the server closes the connection.
 pub(crate) fn run(address: SocketAddr, mut command: Document) -> io::Result<Document> {
     command.insert("$db", "admin");
-    let body = command.to_vec().unwrap();
+    let body = bson::document_to_vec(&command).unwrap();
     let mut message = Vec::new();
     for field in [i32::try_from(21 + body.len()).unwrap(), 1, 0, OP_MSG, 0] {
         message.extend(field.to_le_bytes());

@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, ops::Range};
 
-use bson::{Bson, Document, RawDocument, oid::ObjectId};
+use bson::{Bson, Document, RawDocument, ToStr, oid::ObjectId};
 use serde::Serialize;
 
 use super::{
@@ -135,7 +135,7 @@ impl<'a> Statements<'a> {
 
     /// Returns the command name of the first write.
     pub(crate) fn first_command(&self) -> &'static str {
-        self.writes.first().map_or("bulkWrite", |write| write.verb.name().as_str())
+        self.writes.first().map_or("bulkWrite", |write| write.verb.name().to_str())
     }
 
     /// Returns `true` if a delete has a `hint`, which servers before 4.4 reject.

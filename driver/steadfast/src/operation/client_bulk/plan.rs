@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use bson::{
-    RawDocumentBuf,
-    raw::{RawBsonRef, cstr},
-};
+use bson::{RawDocumentBuf, raw::cstr};
 
 use super::Operations;
 use crate::{
@@ -128,7 +125,7 @@ impl ClientBatchLimits {
 fn encode_namespaces(operations: &Operations) -> Result<Vec<RawDocumentBuf>> {
     let encode = |namespace: &crate::Namespace| {
         let mut document = RawDocumentBuf::new();
-        document.append(cstr!("ns"), RawBsonRef::String(&namespace.to_string()));
+        document.append(cstr!("ns"), namespace.to_string());
         Ok(document)
     };
     operations.namespaces.iter().map(encode).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, ToStr, doc};
 use steadfast_core::address::ServerAddress;
 
 use super::*;
@@ -44,7 +44,7 @@ fn split(documents: &Documents<'_>) -> Vec<Document> {
 fn sent(operations: &Operations, batch: &ClientBulkBatch) -> (Vec<Document>, Vec<Document>) {
     let lent = operations.document_sequence(batch);
     let ns_info = lent.ns_info.unwrap();
-    assert_eq!((lent.identifier.as_str(), ns_info.identifier.as_str()), ("ops", "nsInfo"));
+    assert_eq!((lent.identifier.to_str(), ns_info.identifier.to_str()), ("ops", "nsInfo"));
     (split(&lent.documents), split(&Documents::Whole(&ns_info.documents)))
 }
 

@@ -1,6 +1,6 @@
 //! The `delete` command and its reply.
 
-use bson::{Bson, doc};
+use bson::{Bson, ToStr, doc};
 use steadfast_core::concern::WriteConcern;
 
 use super::*;
@@ -9,7 +9,7 @@ use crate::options::{Collation, Hint};
 
 fn statement(command: &Command) -> Document {
     let sequence = command.sequence.as_ref().unwrap();
-    assert_eq!(sequence.identifier.as_str(), "deletes");
+    assert_eq!(sequence.identifier.to_str(), "deletes");
     bson::deserialize_from_slice(&sequence.documents).unwrap()
 }
 

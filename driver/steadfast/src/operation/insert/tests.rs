@@ -1,6 +1,6 @@
 //! The `insert` command, and the `_id`s of documents.
 
-use bson::{Document, RawDocumentBuf, doc, rawdoc};
+use bson::{Document, RawDocumentBuf, ToStr, doc, rawdoc};
 use steadfast_core::concern::WriteConcern;
 
 use super::*;
@@ -23,7 +23,7 @@ async fn plain_insert_has_a_document_sequence() {
     assert_eq!(command.kind, CommandKind::RetryableWrite);
     assert!(command.acknowledged);
     let sequence = command.sequence.unwrap();
-    assert_eq!(sequence.identifier.as_str(), "documents");
+    assert_eq!(sequence.identifier.to_str(), "documents");
     assert_eq!(sequence.documents, raw(doc! { "_id": 7, "x": 1 }).into_bytes());
 }
 

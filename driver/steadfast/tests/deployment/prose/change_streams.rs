@@ -44,7 +44,7 @@ fn key(event: &ChangeStreamEvent<Document>) -> i32 {
 }
 
 fn as_bson(token: &ResumeToken) -> Bson {
-    steadfast::bson::serialize_to_bson(token).unwrap()
+    ::bson::serialize_to_bson(token).unwrap()
 }
 
 fn latest(stream: &DocumentChangeStream) -> Option<Bson> {

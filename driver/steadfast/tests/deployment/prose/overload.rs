@@ -14,7 +14,7 @@ const OVERLOADED: [&str; 2] = ["RetryableError", "SystemOverloadedError"];
 /// Runs a read that an overloaded primary rejects always, on a client with this `maxAdaptiveRetries`. Returns the
 /// error and the number of attempts.
 async fn rejected_read(app_name: &'static str, retries: Option<u32>) -> (Error, usize) {
-    let data = doc! { "failCommands": ["find"], "errorCode": 462, "errorLabels": OVERLOADED };
+    let data = doc! { "failCommands": ["find"], "errorCode": 462, "errorLabels": &OVERLOADED[..] };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
     let observed =
         ProseClient::new(app_name, |options| options.max_adaptive_retries = retries).await;
@@ -29,7 +29,7 @@ async fn rejected_read(app_name: &'static str, retries: Option<u32>) -> (Error, 
 async fn prose_1_the_maximum_backoff_doubles_with_each_retry() {
     testbed::require!(V6_0);
     let app_name = "overload, prose 1";
-    let data = doc! { "failCommands": ["insert"], "errorCode": 2, "errorLabels": OVERLOADED };
+    let data = doc! { "failCommands": ["insert"], "errorCode": 2, "errorLabels": &OVERLOADED[..] };
     let _point = FailPoint::on_primary(ALWAYS, data, app_name).await;
     let observed = ProseClient::new(app_name, |_| ()).await;
     let began = Instant::now();

@@ -21,7 +21,7 @@ async fn reply_of_a_standalone(version: Version) -> Document {
         !error.to_string().contains("retryWrites"),
         "run_command is not a retryable write: {error}"
     );
-    Document::try_from(error.server_response().expect("a reply")).unwrap()
+    Document::try_from(&**error.server_response().expect("a reply")).unwrap()
 }
 
 #[tokio::test]

@@ -36,8 +36,7 @@ impl Digest {
         }
         let mut digest = Self::new();
         for document in documents {
-            let bytes = document
-                .to_vec()
+            let bytes = bson::document_to_vec(document)
                 .map_err(|error| Fault::bad_value(format!("a document is no BSON: {error}")))?;
             digest.add(&bytes);
         }

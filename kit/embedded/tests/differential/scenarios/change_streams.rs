@@ -147,7 +147,7 @@ fn starts() -> Scenario {
             command
         })
         .step("filtered", {
-            let pipeline = [
+            let pipeline = vec![
                 doc! { "$changeStream": { "startAtOperationTime": "@time" } },
                 doc! { "$match": { "documentKey._id": 3 } },
                 doc! { "$project": { "documentKey": 1 } },

@@ -54,7 +54,7 @@ fn write_concerns() -> Scenario {
             doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }], "writeConcern": { "w": 10 } }
         })
         .step("w 10 of bulkWrite", {
-            let ops = [doc! { "insert": 0, "document": { "_id": 50 } }];
+            let ops = vec![doc! { "insert": 0, "document": { "_id": 50 } }];
             doc! { "bulkWrite": 1, "ops": ops, "nsInfo": [{ "ns": "@db.c" }], "writeConcern": { "w": 10 }, "$db": "admin" }
         })
         .step("w 10 of $out", {
@@ -115,7 +115,7 @@ fn read_concerns() -> Scenario {
         .step("of create, majority", doc! { "create": "d", "readConcern": { "level": "majority" } })
         .step("of ping, local", doc! { "ping": 1, "readConcern": { "level": "local" } })
         .step("of $out, linearizable", {
-            let pipeline = [doc! { "$out": "o" }];
+            let pipeline = vec![doc! { "$out": "o" }];
             doc! { "aggregate": "c", "pipeline": pipeline, "cursor": {}, "readConcern": { "level": "linearizable" } }
         })
         .step("bad $clusterTime", doc! { "ping": 1, "$clusterTime": 1 })

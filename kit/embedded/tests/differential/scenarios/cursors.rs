@@ -200,7 +200,7 @@ fn stable_api() -> Scenario {
         .step("version of another type", doc! { "ping": 1, "apiVersion": 1 })
         .step("strict of another type", api(doc! { "ping": 1 }, "1", doc! { "apiStrict": "yes" }))
         .step("strict stage", {
-            let pipeline = [doc! { "$currentOp": {} }];
+            let pipeline = vec![doc! { "$currentOp": {} }];
             api(
                 doc! { "aggregate": 1, "pipeline": pipeline, "cursor": {}, "$db": "admin" },
                 "1",
@@ -208,7 +208,7 @@ fn stable_api() -> Scenario {
             )
         })
         .step("strict bulkWrite", {
-            let ops = [doc! { "insert": 0, "document": { "_id": 1 } }];
+            let ops = vec![doc! { "insert": 0, "document": { "_id": 1 } }];
             api(
                 doc! { "bulkWrite": 1, "ops": ops, "nsInfo": [{ "ns": "@db.c" }], "$db": "admin" },
                 "1",

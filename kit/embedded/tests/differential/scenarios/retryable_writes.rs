@@ -41,12 +41,12 @@ fn repeated_inserts() -> Scenario {
         )
         .step("given stmtIds", {
             let mut command = insert(&[20, 21]);
-            command.insert("stmtIds", [5, 6]);
+            command.insert("stmtIds", vec![5, 6]);
             retryable("@lsid", 2, command)
         })
         .step("one stmtId is repeated", {
             let mut command = insert(&[21, 22]);
-            command.insert("stmtIds", [6, 7]);
+            command.insert("stmtIds", vec![6, 7]);
             retryable("@lsid", 2, command)
         })
         .step("stored", documents("c"))
@@ -314,7 +314,7 @@ fn failed_commands() -> Scenario {
             fail_once(doc! { "failCommands": ["bulkWrite"], "errorCode": 91 }),
         )
         .step("bulkWrite", {
-            let ops = [doc! { "insert": 0, "document": { "_id": 102 } }];
+            let ops = vec![doc! { "insert": 0, "document": { "_id": 102 } }];
             let command =
                 doc! { "bulkWrite": 1, "ops": ops, "nsInfo": [{ "ns": "@db.c" }], "$db": "admin" };
             retryable("@lsid", 200, command)
@@ -345,7 +345,7 @@ fn failed_write_concerns() -> Scenario {
     )
     .step("set 91 for findAndModify", {
         let mut data = error(91);
-        data.insert("failCommands", ["findAndModify"]);
+        data.insert("failCommands", vec!["findAndModify"]);
         fail_once(data)
     })
     .step("findAndModify", {
@@ -357,7 +357,7 @@ fn failed_write_concerns() -> Scenario {
     })
     .step("set 91 for a plain write", {
         let mut data = error(91);
-        data.insert("failCommands", ["insert"]);
+        data.insert("failCommands", vec!["insert"]);
         fail_once(data)
     })
     .step("plain write", insert(&[100]))
@@ -398,7 +398,7 @@ fn failed_on_a_shard() -> Scenario {
         .step("set 8 for one of two shards", set(doc! { "errorCode": 8 }))
         .on("shard1")
         .step("error 8 on one of two shards", {
-            let documents = [doc! { "_id": 7, "k": 7 }, doc! { "_id": -7, "k": -7 }];
+            let documents = vec![doc! { "_id": 7, "k": 7 }, doc! { "_id": -7, "k": -7 }];
             retryable("@lsid", 6, doc! { "insert": "s", "documents": documents, "ordered": false })
         })
         .step("off", fail_no_more())

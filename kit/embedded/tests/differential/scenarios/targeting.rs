@@ -63,14 +63,14 @@ fn updates() -> Scenario {
         .step("replacement without shard key", update(doc! { "q": { "k": -1 }, "u": { "y": 1 } }))
         .step("pipeline by shard key", update(doc! { "q": { "k": 1 }, "u": [{ "$set": { "y": 2 } }] }))
         .step("two statements, one fails", {
-            let statements = [
+            let statements = vec![
                 doc! { "q": { "k": 1 }, "u": { "$inc": { "_id": 1 } } },
                 doc! { "q": { "k": -3 }, "u": { "$inc": { "x": 1 } } },
             ];
             doc! { "update": "s", "updates": statements }
         })
         .step("two statements, one fails, unordered", {
-            let statements = [
+            let statements = vec![
                 doc! { "q": { "k": 1 }, "u": { "$inc": { "_id": 1 } } },
                 doc! { "q": { "k": -3 }, "u": { "$inc": { "x": 1 } } },
             ];
@@ -188,11 +188,11 @@ fn changed_shard_keys() -> Scenario {
             update(doc! { "q": { "k": 60 }, "u": { "$set": { "_id": 60, "k": -60 } }, "upsert": true })
         }))
         .step("bulkWrite, retryable", retryable("@lsid", 8, {
-            let ops = [doc! { "update": 0, "filter": { "k": -3 }, "updateMods": { "$set": { "k": 70 } } }];
+            let ops = vec![doc! { "update": 0, "filter": { "k": -3 }, "updateMods": { "$set": { "k": 70 } } }];
             doc! { "bulkWrite": 1, "ops": ops, "nsInfo": [{ "ns": "@db.s" }], "$db": "admin" }
         }))
         .step("two statements, retryable", retryable("@lsid", 9, {
-            let statements = [
+            let statements = vec![
                 doc! { "q": { "k": -10 }, "u": { "$set": { "k": 80 } } },
                 doc! { "q": { "k": -20 }, "u": { "$set": { "k": 81 } } },
             ];

@@ -188,7 +188,7 @@ fn conflicts() -> Scenario {
         })
         .on("b")
         .step("second begins with bulkWrite", {
-            let ops = [doc! { "update": 0, "filter": { "_id": 1 }, "updateMods": { "$set": { "x": 9 } } }];
+            let ops = vec![doc! { "update": 0, "filter": { "_id": 1 }, "updateMods": { "$set": { "x": 9 } } }];
             begin("@lsid2", 3, doc! { "bulkWrite": 1, "ops": ops, "nsInfo": [{ "ns": "@db.c" }], "$db": "admin" })
         })
         .on("b")
@@ -265,7 +265,7 @@ fn failures() -> Scenario {
         .step("statement after it", within("@lsid", 2, insert(3)))
         .step("abort after it", abort("@lsid", 2))
         .step("bulkWrite with duplicate key", {
-            let ops = [
+            let ops = vec![
                 doc! { "insert": 0, "document": { "_id": 10 } },
                 doc! { "insert": 0, "document": { "_id": 1 } },
             ];

@@ -81,7 +81,7 @@ fn operator() -> impl Strategy<Value = (String, String, Bson)> {
 fn update(operators: &[(String, String, Bson)]) -> Document {
     let mut update = Document::new();
     for (operator, path, argument) in operators {
-        let paths = update.entry(operator.as_str()).or_insert(Bson::Document(Document::new()));
+        let paths = update.entry(operator.to_owned()).or_insert(Bson::Document(Document::new()));
         if let Bson::Document(paths) = paths {
             paths.insert(path.clone(), argument.clone());
         }
@@ -156,6 +156,6 @@ proptest! {
     /// The computed size equals the encoded size.
     #[test]
     fn computed_size_equals_encoded_size(document in document()) {
-        prop_assert_eq!(size(&document), document.to_vec().unwrap().len());
+        prop_assert_eq!(size(&document), bson::document_to_vec(&document).unwrap().len());
     }
 }

@@ -41,7 +41,7 @@ async fn raw_documents_are_sent_unchanged_with_a_generated_id_first() {
             assert!(matches!(id, Bson::ObjectId(_)), "{id:?}");
             whole.insert("_id", &id);
         }
-        whole.extend(Document::try_from(document).unwrap());
+        whole.extend(Document::try_from(&**document).unwrap());
         assert_eq!(whole.get("_id"), Some(&id));
         expected.extend(raw(whole).into_bytes());
     }
