@@ -49,7 +49,7 @@ impl ClientSession {
 
     /// Returns the highest cluster time (`$clusterTime`) received in the session. See
     /// [`ClientSession::cluster_time`](crate::ClientSession::cluster_time).
-    pub fn cluster_time(&self) -> Option<ClusterTime> {
+    pub fn cluster_time(&self) -> Option<&ClusterTime> {
         self.inner.cluster_time()
     }
 

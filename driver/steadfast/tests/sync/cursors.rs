@@ -102,7 +102,7 @@ fn causally_consistent_session_reads_its_own_writes() {
     let numbers = collection(&client);
     numbers.insert_one(doc! { "_id": 1 }).session(&mut first).run().expect("inserted");
     let mut second = client.start_session().run().expect("a session");
-    second.advance_cluster_time(&first.cluster_time().expect("a time"));
+    second.advance_cluster_time(first.cluster_time().expect("a time"));
     second.advance_operation_time(first.operation_time().expect("a time"));
     let found = numbers.find_one(doc! { "_id": 1 }).session(&mut second).run();
     assert!(found.expect("read").is_some());
