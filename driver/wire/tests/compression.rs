@@ -135,7 +135,7 @@ fn decompression_stops_at_the_claimed_size() {
                     );
                 }
                 WireError::Decompress { .. } => {
-                    assert_eq!(*compressor, Compressor::Zstd(ZstdLevel::DEFAULT))
+                    assert_eq!(*compressor, Compressor::Zstd(ZstdLevel::DEFAULT));
                 }
                 other => panic!("{compressor}: {other}"),
             }
