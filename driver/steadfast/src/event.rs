@@ -37,7 +37,8 @@ pub mod cmap {
     pub use steadfast_core::event::cmap::*;
 }
 
-use crate::BoxFuture;
+/// The crate's `BoxFuture`, which is declared above this module.
+type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 type AsyncCallback<T> = dyn Fn(T) -> BoxFuture<'static, ()> + Sync + Send;
 
