@@ -37,10 +37,10 @@ pub mod cmap {
     pub use steadfast_core::event::cmap::*;
 }
 
-/// The crate's `BoxFuture`, which is declared above this module.
-type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// Boxed future of an event handler.
+type HandlerFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-type AsyncCallback<T> = dyn Fn(T) -> BoxFuture<'static, ()> + Sync + Send;
+type AsyncCallback<T> = dyn Fn(T) -> HandlerFuture + Sync + Send;
 
 /// Handler of events.
 #[derive(Clone)]
@@ -75,9 +75,7 @@ impl<T: Send + Sync + 'static> EventHandler<T> {
     ///     Box::pin(async move { println!("{event:?}") })
     /// });
     /// ```
-    pub fn async_callback(
-        callback: impl Fn(T) -> BoxFuture<'static, ()> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn async_callback(callback: impl Fn(T) -> HandlerFuture + Send + Sync + 'static) -> Self {
         Self::AsyncCallback(Arc::new(callback))
     }
 }

@@ -134,3 +134,30 @@ async fn a_dropped_session_cursor_is_killed_in_its_session_which_stays_clean() {
     client.shutdown().await;
     assert_eq!(log.last("endSessions").get_array("endSessions").unwrap(), &[id.into()]);
 }
+
+#[tokio::test]
+async fn batches_are_whole_replies_and_end_with_the_cursor() {
+    testbed::require!(testbed::shared::servers());
+    let (client, numbers, log) = collection("cursor_batches", 7).await;
+    let counts = |batches: &[steadfast::raw_batch_cursor::RawBatch]| -> Vec<usize> {
+        batches.iter().map(|batch| batch.doc_slices().unwrap().into_iter().count()).collect()
+    };
+    let find = || numbers.find(doc! {}).batch_size(3);
+    let batches: Vec<_> = find().batch().await.unwrap().try_collect().await.unwrap();
+    assert_eq!(counts(&batches), [3, 3, 1]);
+    // The server leaves a cursor open at its limit.
+    let limited: Vec<_> = find().limit(5).batch().await.unwrap().try_collect().await.unwrap();
+    assert_eq!(counts(&limited), [3, 2]);
+    let aggregated = numbers.aggregate([doc! { "$match": { "_id": { "$lt": 2 } } }]);
+    let batches: Vec<_> = aggregated.batch().await.unwrap().try_collect().await.unwrap();
+    assert_eq!(counts(&batches), [2]);
+
+    let mut session = client.start_session().await.unwrap();
+    let mut other = client.start_session().await.unwrap();
+    let mut cursor = find().session(&mut session).batch().await.unwrap();
+    assert_invalid_argument(&cursor.stream(&mut other).try_next().await.unwrap_err());
+    let batches: Vec<_> = cursor.stream(&mut session).try_collect().await.unwrap();
+    assert_eq!(counts(&batches), [3, 3, 1]);
+    assert!(cursor.stream(&mut session).next().await.is_none());
+    assert_eq!(log.named("getMore").len(), 2 + 1 + 2);
+}
