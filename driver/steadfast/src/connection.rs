@@ -7,7 +7,6 @@ mod establish;
 mod interrupt;
 pub(crate) mod metadata;
 mod outgoing;
-mod sending;
 mod stream;
 
 use std::{
@@ -18,13 +17,16 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use steadfast_core::{address::ServerAddress, hello::HelloReply};
 use steadfast_wire::{
     Compressor, CompressorSet, DEFAULT_MAX_MESSAGE_SIZE, Framing, IncomingMessage, Message,
     MsgFlags, decode_negotiated, frame,
 };
-use tokio::{io::AsyncReadExt, time::timeout_at};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout_at,
+};
 
 pub(crate) use self::{
     establish::{EstablishError, Establisher, read_hello},
@@ -52,6 +54,8 @@ const MAX_HANDSHAKE_REPLY: usize = 1024 * 1024;
 /// the server's `maxMessageSizeBytes`: a reply may exceed that limit by the overhead of a full
 /// batch.
 const MAX_REPLY: usize = DEFAULT_MAX_MESSAGE_SIZE + 16 * 1024 * 1024;
+/// Size of a piece of scattered documents, which are copied into the send buffer piece by piece.
+const MAX_PIECE: usize = 128 * 1024;
 /// Maximum capacity of the send buffer of an idle connection.
 const MAX_IDLE_OUTBOX: usize = 16 * 1024;
 
@@ -271,7 +275,7 @@ impl Connection {
         let Self { stream, outbox, interrupt, unbuffered_bytes, .. } = self;
         let following = sequence.map(|it| &it.documents).filter(|_| *unbuffered_bytes > 0);
         debug_assert_eq!(following.map_or(0, Documents::bytes), *unbuffered_bytes);
-        interrupt.run(sending::send(stream, outbox, following)).await
+        interrupt.run(send_request(stream, outbox, following)).await
     }
 
     /// Waits for the reply. Can be dropped and called again: received bytes are kept.
@@ -358,4 +362,30 @@ impl Connection {
     fn with_origin(&self, error: Error) -> Error {
         error.with_server(&self.address)
     }
+}
+
+/// Sends the send buffer (`outbox`), then a large document sequence from its own buffer. Scattered
+/// documents are copied into `outbox` piece by piece.
+async fn send_request(
+    stream: &mut Stream,
+    outbox: &mut Vec<u8>,
+    following: Option<&Documents<'_>>,
+) -> Result<()> {
+    match following {
+        None => stream.write_all(outbox).await.map_err(Error::of_socket)?,
+        Some(Documents::Whole(documents)) => {
+            let mut all = Buf::chain(outbox.as_slice(), *documents);
+            stream.write_all_buf(&mut all).await.map_err(Error::of_socket)?;
+        }
+        Some(Documents::Scattered { source, positions, .. }) => {
+            let mut positions = positions.clone();
+            outbox.reserve(MAX_PIECE);
+            while !positions.is_empty() {
+                source.append(&mut positions, outbox, MAX_PIECE)?;
+                stream.write_all(outbox).await.map_err(Error::of_socket)?;
+                outbox.clear();
+            }
+        }
+    }
+    stream.flush().await.map_err(Error::of_socket)
 }
